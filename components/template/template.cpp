@@ -39,6 +39,15 @@ Node normalized(const Node& message) {
   return made;
 }
 
+Value list_of(std::vector<Value> messages) {
+  const Value list = Value::list(std::move(messages));
+  for (const Value& message : list.items()) {
+    list.as_list().weight += weight_of(message);
+    if (list.as_list().source == kNoMessage) list.as_list().source = message_of(message);
+  }
+  return list;
+}
+
 std::vector<Piece> pieces_of(const Text& text) {
   std::vector<Piece> pieces;
   const auto add = [&](Piece piece) {
@@ -66,6 +75,10 @@ std::vector<Piece> pieces_of(const Text& text) {
 }  // namespace
 
 Result<Template> Template::parse(std::string_view source, std::string name) {
+  if (source.size() > kSourceMax) {
+    return Failure{name + ": a template may have " + std::to_string(kSourceMax) + " bytes, this one has " +
+                   std::to_string(source.size())};
+  }
   try {
     if (const std::size_t at = runner::core::find_invalid_utf8(source); at != std::string_view::npos) {
       return Failure{name + ": byte " + std::to_string(at) + " is not UTF-8"};
@@ -109,7 +122,7 @@ Result<Value> variables_of(const Chat& chat) {
   for (const auto& entry : chat.variables.entries()) {
     variables->set(Value::text(entry.key), Value::from(entry.value));
   }
-  variables->set(Value::text(std::string("messages")), Value::list(std::move(messages)));
+  variables->set(Value::text(std::string("messages")), list_of(std::move(messages)));
   variables->set(Value::text(std::string("tools")), Value::from(chat.tools));
   variables->set(Value::text(std::string("documents")), Value::from(chat.documents));
   variables->set(Value::text(std::string("add_generation_prompt")), Value::boolean(chat.add_generation_prompt));

@@ -48,7 +48,10 @@ struct Chat {
 /// Copies share the tree. Any number of threads may render at a time.
 class Template {
  public:
-  /// `name`: the file, for messages. Failure: what cannot be parsed, with line and column.
+  static constexpr std::size_t kSourceMax = 512UL << 10U;  ///< the longest of known models has 30 KB
+
+  /// `name`: the file, for messages. Failure: what cannot be parsed, with line and column, or more than kSourceMax
+  /// bytes.
   static runner::core::Result<Template> parse(std::string_view source, std::string name);
 
   /// Failure: what the template does wrong, what it refuses (`raise_exception`) or a limit, with line and column.

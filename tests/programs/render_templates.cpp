@@ -78,7 +78,9 @@ int main(int argc, char** argv) {
       return 2;
     }
     const std::string& source = request.value().find("source")->as_string();
-    const auto& parsed = templates.try_emplace(source, Template::parse(source, "template")).first->second;
+    auto known = templates.find(source);
+    if (known == templates.end()) known = templates.emplace(source, Template::parse(source, "template")).first;
+    const auto& parsed = known->second;
     RenderOptions options;
     if (const Node* now = request.value().find("now"))
       ::strptime(now->as_string().c_str(), "%Y-%m-%d %H:%M:%S", &options.now);

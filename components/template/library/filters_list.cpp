@@ -218,7 +218,7 @@ Value batch(Machine& machine, const Value& subject, Arguments& arguments) {
   }
   if (!row.empty()) {
     if (!fill.is_none()) {
-      machine.charge(static_cast<std::size_t>(std::min<std::int64_t>(count, std::int64_t{1} << 40)) * sizeof(Value));
+      machine.charge(sizeof(Value), static_cast<std::size_t>(count));
       row.resize(static_cast<std::size_t>(count), fill);
     }
     rows.push_back(machine.list(std::move(row)));
@@ -266,7 +266,7 @@ Value groupby(Machine& machine, const Value& subject, Arguments& arguments) {
     groups.push_back(pair);
   };
   for (std::size_t i = 0; i < all.size(); ++i) {
-    if (i > 0 && !equal(in_order[i], in_order[i - 1])) end_group(i);
+    if (i > 0 && !machine.same(in_order[i], in_order[i - 1])) end_group(i);
     group.push_back(all[i]);
   }
   if (!group.empty()) end_group(all.size());

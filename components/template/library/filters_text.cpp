@@ -45,7 +45,7 @@ Value trim(Machine& machine, const Value& subject, Arguments& arguments) {
   const Value text = subject_text(machine, subject);
   const bool has = parameters.find(0) && !parameters.find(0)->is_none();
   const std::string* characters = has ? &parameters.text(0) : nullptr;
-  if (characters) machine.step(characters->size() + text.bytes().size() / 8);
+  machine.step(characters ? (characters->size() + 1) * text.bytes().size() / 64 : text.bytes().size() / 256);
   const std::size_t begin = leading(text.bytes(), characters);
   const std::size_t end = text.bytes().size() - (begin < text.bytes().size() ? trailing(text.bytes(), characters) : 0);
   machine.charge(sizeof(Text) + end - begin);
@@ -126,7 +126,7 @@ Value wordcount(Machine& machine, const Value& subject, Arguments&) {
     if (is_word && !inside) ++count;
     inside = is_word;
   }
-  machine.step(text.bytes().size() / 8);
+  machine.step(text.bytes().size() / 4);
   return Value::integer(count);
 }
 
@@ -134,9 +134,10 @@ Value center(Machine& machine, const Value& subject, Arguments& arguments) {
   const Parameters parameters(machine, "filter center", arguments, {"width"});
   const Value text = subject_text(machine, subject);
   const auto size = static_cast<std::int64_t>(code_points(text.bytes()));
-  const std::int64_t room = std::max<std::int64_t>(parameters.integer(0, 80) - size, 0);
+  const std::int64_t width = parameters.integer(0, 80), room = width > size ? width - size : 0;
   machine.charge(static_cast<std::size_t>(room));
-  const std::int64_t left = room / 2 + (room & parameters.integer(0, 80) & 1);
+  machine.charge(text.bytes().size());
+  const std::int64_t left = room / 2 + (room & width & 1);
   TextBuilder builder;
   builder.add(std::string(static_cast<std::size_t>(left), ' '));
   builder.add(text.as_text());
@@ -151,7 +152,8 @@ Value truncate(Machine& machine, const Value& subject, Arguments& arguments) {
   const std::int64_t length = parameters.integer(0, 255), leeway = parameters.integer(3, 5);
   const auto tail_size = static_cast<std::int64_t>(code_points(tail));
   if (length < tail_size) machine.fail("filter truncate needs a length of at least that of its end");
-  if (static_cast<std::int64_t>(code_points(text.bytes())) <= length + std::max<std::int64_t>(leeway, 0)) return text;
+  machine.step(text.bytes().size() / 32);
+  if (static_cast<std::int64_t>(code_points(text.bytes())) - std::max<std::int64_t>(leeway, 0) <= length) return text;
   std::size_t cut = byte_of(text.bytes(), static_cast<std::size_t>(length - tail_size));
   if (!parameters.is_true(1, false)) cut = std::min(cut, text.bytes().substr(0, cut).rfind(' '));
   machine.charge(cut + tail.size());
@@ -233,12 +235,13 @@ std::string number_text(std::string_view text) {
   return made;
 }
 
-const Value* read_float(const Value& subject, Value& into) {
+const Value* read_float(Machine& machine, const Value& subject, Value& into) {
   if (subject.is_number()) {
     into = Value::floating(subject.as_double());
     return &into;
   }
   if (!subject.is_text()) return nullptr;
+  machine.step(subject.bytes().size() / 8);
   const std::string text = number_text(subject.bytes());
   double value = 0;
   const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -266,6 +269,7 @@ Value to_integer(Machine& machine, const Value& subject, Arguments& arguments) {
   if (subject.is_integral()) return Value::integer(subject.as_integer());
   if (subject.kind() == Value::Kind::kFloat) return integer_of(machine, subject.as_double(), otherwise);
   if (!subject.is_text()) return otherwise;
+  machine.step(subject.bytes().size() / 8);
   std::string text = number_text(subject.bytes());
   const bool negative = text.starts_with('-');
   std::string digits = negative ? text.substr(1) : text;
@@ -283,13 +287,13 @@ Value to_integer(Machine& machine, const Value& subject, Arguments& arguments) {
     }
   }
   Value made;
-  return read_float(subject, made) ? integer_of(machine, made.as_double(), otherwise) : otherwise;
+  return read_float(machine, subject, made) ? integer_of(machine, made.as_double(), otherwise) : otherwise;
 }
 
 Value to_float(Machine& machine, const Value& subject, Arguments& arguments) {
   const Parameters parameters(machine, "filter float", arguments, {"default"});
   Value made;
-  return read_float(subject, made) ? made : parameters.get(0, Value::floating(0.0));
+  return read_float(machine, subject, made) ? made : parameters.get(0, Value::floating(0.0));
 }
 
 Value absolute(Machine& machine, const Value& subject, Arguments&) {
@@ -324,7 +328,7 @@ Value round_number(Machine& machine, const Value& subject, Arguments& arguments)
   if (method == "common") {
     if (subject.is_integral() && digits >= 0) return Value::integer(subject.as_integer());
     const double made = rounded(subject.as_double(), digits);
-    return subject.is_integral() ? Value::integer(static_cast<std::int64_t>(made)) : Value::floating(made);
+    return subject.is_integral() ? integer_of(machine, made, subject) : Value::floating(made);
   }
   if (method != "ceil" && method != "floor") {
     machine.fail("the method of filter round must be common, ceil or floor, got \"" + method + "\"");
@@ -336,7 +340,7 @@ Value round_number(Machine& machine, const Value& subject, Arguments& arguments)
 Value filesizeformat(Machine& machine, const Value& subject, Arguments& arguments) {
   const Parameters parameters(machine, "filter filesizeformat", arguments, {"binary"});
   Value number;
-  if (!read_float(subject, number)) machine.fail("filter filesizeformat needs a number");
+  if (!read_float(machine, subject, number)) machine.fail("filter filesizeformat needs a number");
   const bool binary = parameters.is_true(0, false);
   const double base = binary ? 1024 : 1000, bytes = number.as_double();
   static constexpr std::array<const char*, 8> kDecimal = {"kB", "MB", "GB", "TB", "PB", "EB", "ZB", "YB"};
@@ -362,13 +366,24 @@ Value striptags(Machine& machine, const Value& subject, Arguments&) {
   std::string made;
   const std::string& bytes = text.bytes();
   machine.charge(bytes.size() * 2);
+  // Where the last of each ends: behind it none is looked for again.
+  const auto end_of_last = [&](std::string_view mark) {
+    const std::size_t at = bytes.rfind(mark);
+    return at == std::string::npos ? 0 : at + mark.size();
+  };
+  const std::size_t last_comment = end_of_last("-->"), last_tag = end_of_last(">");
   for (std::size_t at = 0; at < bytes.size();) {
-    const std::size_t close =
-        bytes[at] == '<' ? bytes.find(bytes.compare(at, 4, "<!--") == 0 ? "-->" : ">", at) : std::string::npos;
+    const bool is_comment = bytes.compare(at, 4, "<!--") == 0;
+    const std::size_t last = is_comment ? last_comment : last_tag;
+    if (bytes[at] != '<' || at >= last) {
+      made += bytes[at++];
+      continue;
+    }
+    const std::size_t close = bytes.find(is_comment ? "-->" : ">", at);
     if (close == std::string::npos) {
       made += bytes[at++];
     } else {
-      at = close + (bytes[close] == '-' ? 3 : 1);
+      at = close + (is_comment ? 3 : 1);
     }
   }
   std::string joined;

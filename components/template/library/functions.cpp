@@ -187,7 +187,8 @@ Value cycle(Machine& machine, const Value& self, Arguments& arguments) {
 Value changed(Machine& machine, const Value& self, Arguments& arguments) {
   Loop& loop = self.as_loop();
   const bool same = loop.has_seen && loop.seen.size() == arguments.positional.size() &&
-                    std::equal(loop.seen.begin(), loop.seen.end(), arguments.positional.begin(), equal);
+                    std::equal(loop.seen.begin(), loop.seen.end(), arguments.positional.begin(),
+                               [&](const Value& a, const Value& b) { return machine.same(a, b); });
   for (const Value& value : arguments.positional) machine.limit_depth(loop.depth + depth_of(value) + 1);
   loop.has_seen = true;
   // What it has seen may hold the loop itself: as text it does not.

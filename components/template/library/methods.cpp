@@ -81,6 +81,7 @@ Value split(Machine& machine, const Value& self, Arguments& arguments) {
     }
   } else {
     const std::string& separator = separator_of(machine, parameters);
+    machine.step_search(text.bytes, separator);
     std::size_t begin = 0;
     for (const std::size_t at : places(text.bytes, separator, most, kFromRight)) {
       ranges.emplace_back(begin, at);
@@ -102,6 +103,7 @@ Value partition(Machine& machine, const Value& self, Arguments& arguments) {
   const std::string& separator = separator_of(machine, parameters);
   const Text& text = self.as_text();
   machine.charge(text.bytes.size() + 3 * sizeof(Text));
+  machine.step_search(text.bytes, separator);
   const std::size_t at = kFromRight ? text.bytes.rfind(separator) : text.bytes.find(separator);
   const Value empty = Value::text(std::string());
   if (at == std::string::npos) {
@@ -161,6 +163,7 @@ Value has_affix(Machine& machine, const Value& self, Arguments& arguments) {
       machine.fail(std::string(kAtEnd ? "endswith" : "startswith") + " needs a text or a tuple of texts, got a " +
                    std::string(affix.type_name()));
     }
+    machine.step(1 + affix.bytes().size() / 64);
     return kAtEnd ? part.ends_with(affix.bytes()) : part.starts_with(affix.bytes());
   };
   const Value& affix = parameters.get(0);
@@ -174,6 +177,7 @@ template <bool kAtEnd>
 Value without_affix(Machine& machine, const Value& self, Arguments& arguments) {
   const Parameters parameters(machine, kAtEnd ? "removesuffix" : "removeprefix", arguments, {"affix"});
   const std::string &bytes = self.bytes(), &affix = parameters.text(0);
+  machine.step(affix.size() / 64);
   if (affix.empty() || !(kAtEnd ? bytes.ends_with(affix) : bytes.starts_with(affix))) return self;
   machine.charge(bytes.size());
   return kAtEnd ? part_of(self.as_text(), 0, bytes.size() - affix.size())
@@ -186,7 +190,7 @@ Value replace(Machine& machine, const Value& self, Arguments& arguments) {
   const Text &text = self.as_text(), &with = parameters.get(1).as_text();
   const std::string& old = parameters.text(0);
   const std::size_t most = splits_of(parameters, 2);
-  machine.step(text.bytes.size() / 64);
+  machine.step_search(text.bytes, old);
   machine.charge(text.bytes.size());
   TextBuilder builder;
   std::size_t begin = 0;
@@ -242,7 +246,7 @@ template <bool kFromRight, bool kFails>
 Value find(Machine& machine, const Value& self, Arguments& arguments) {
   const Parameters parameters(machine, kFails ? "index" : "find", arguments, {"sub", "start", "end"});
   const std::string &bytes = self.bytes(), &what = parameters.text(0);
-  machine.step(bytes.size() / 64);
+  machine.step_search(bytes, what);
   const auto [begin, end] = range_of(machine, bytes, parameters, 1);
   if (begin <= end) {
     const std::string_view part = std::string_view(bytes).substr(begin, end - begin);
@@ -261,6 +265,7 @@ Value count(Machine& machine, const Value& self, Arguments& arguments) {
   const auto [begin, end] = range_of(machine, self.bytes(), parameters, 1);
   if (begin > end) return Value::integer(0);
   machine.step(self.bytes().size() / 8);
+  machine.step_search(self.bytes(), what);
   const std::string_view part = std::string_view(self.bytes()).substr(begin, end - begin);
   if (what.empty()) return Value::integer(static_cast<std::int64_t>(code_points(part)) + 1);
   return Value::integer(static_cast<std::int64_t>(places(part, what, kNoLimit, false).size()));
@@ -293,14 +298,21 @@ Value is_like(Machine& machine, const Value& self, Arguments&) {
   return Value::boolean(upper(self.bytes()) != lower(self.bytes()) && kMake(self.bytes()) == self.bytes());
 }
 
+/// What is missing to a width.
+std::int64_t room_of(std::int64_t width, std::string_view text) {
+  const auto size = static_cast<std::int64_t>(code_points(text));
+  return width > size ? width - size : 0;
+}
+
 template <int kAlign>  // -1: to the left, 0: in the middle, 1: to the right
 Value justify(Machine& machine, const Value& self, Arguments& arguments) {
   const Parameters parameters(machine, "this method", arguments, {"width", "fillchar"});
   const std::string fill = parameters.find(1) ? parameters.text(1) : " ";
   if (code_points(fill) != 1) machine.fail("what fills a text must be one character");
+  machine.step(self.bytes().size() / 64);
   const std::int64_t width = machine.integer(parameters.get(0), "the width of a text");
-  const std::int64_t room = std::max<std::int64_t>(width - static_cast<std::int64_t>(code_points(self.bytes())), 0);
-  if (room > 0) machine.charge(static_cast<std::size_t>(room) * fill.size());
+  const std::int64_t room = room_of(width, self.bytes());
+  machine.charge(fill.size(), static_cast<std::size_t>(room));
   const std::int64_t left = kAlign < 0 ? 0 : kAlign > 0 ? room : room / 2 + (room & width & 1);
   TextBuilder builder;
   for (std::int64_t i = 0; i < left; ++i) builder.add(fill);
@@ -312,10 +324,11 @@ Value justify(Machine& machine, const Value& self, Arguments& arguments) {
 Value zfill(Machine& machine, const Value& self, Arguments& arguments) {
   const Parameters parameters(machine, "zfill", arguments, {"width"});
   const std::string& bytes = self.bytes();
-  const std::int64_t room =
-      machine.integer(parameters.get(0), "the width of a text") - static_cast<std::int64_t>(code_points(bytes));
-  if (room <= 0) return self;
-  machine.charge(static_cast<std::size_t>(room) + bytes.size());
+  machine.step(bytes.size() / 64);
+  const std::int64_t room = room_of(machine.integer(parameters.get(0), "the width of a text"), bytes);
+  if (room == 0) return self;
+  machine.charge(static_cast<std::size_t>(room));
+  machine.charge(bytes.size());
   const std::size_t sign = bytes.starts_with('-') || bytes.starts_with('+') ? 1 : 0;
   return made_from(self, bytes.substr(0, sign) + std::string(static_cast<std::size_t>(room), '0') + bytes.substr(sign));
 }
@@ -368,9 +381,8 @@ const MethodTable& text_methods() {
 Value get(Machine& machine, const Value& self, Arguments& arguments) {
   const Parameters parameters(machine, "get", arguments, {"key", "default"});
   const Value& key = parameters.get(0);
-  if (!key.hashable()) machine.fail("a " + std::string(key.type_name()) + " cannot be a key");
-  if (!key.is_text()) machine.step(self.as_mapping().entries.size());
-  const Value* found = self.as_mapping().find(key);
+  if (!machine.is_key(key)) machine.fail("a " + std::string(key.type_name()) + " cannot be a key");
+  const Value* found = machine.find(self.as_mapping(), key);
   return found ? *found : parameters.get(1, Value::none());
 }
 
@@ -414,7 +426,7 @@ Value list_index(Machine& machine, const Value& self, Arguments& arguments) {
   const Parameters parameters(machine, "index", arguments, {"value"});
   machine.step(self.items().size());
   const auto found = std::find_if(self.items().begin(), self.items().end(),
-                                  [&](const Value& item) { return equal(item, parameters.get(0)); });
+                                  [&](const Value& item) { return machine.same(item, parameters.get(0)); });
   if (found == self.items().end()) machine.fail("index does not find the value in the list");
   return Value::integer(found - self.items().begin());
 }
@@ -423,7 +435,7 @@ Value list_count(Machine& machine, const Value& self, Arguments& arguments) {
   const Parameters parameters(machine, "count", arguments, {"value"});
   machine.step(self.items().size());
   return Value::integer(std::count_if(self.items().begin(), self.items().end(),
-                                      [&](const Value& item) { return equal(item, parameters.get(0)); }));
+                                      [&](const Value& item) { return machine.same(item, parameters.get(0)); }));
 }
 
 const MethodTable& list_methods() {

@@ -37,10 +37,10 @@ const Value& other(Machine& machine, Arguments& arguments) {
 }
 
 bool is_equal(Machine& machine, const Value& value, Arguments& arguments) {
-  return equal(value, other(machine, arguments));
+  return machine.same(value, other(machine, arguments));
 }
 bool is_not_equal(Machine& machine, const Value& value, Arguments& arguments) {
-  return !equal(value, other(machine, arguments));
+  return !machine.same(value, other(machine, arguments));
 }
 bool is_less(Machine& machine, const Value& value, Arguments& arguments) {
   return machine.less(value, other(machine, arguments));
@@ -61,7 +61,7 @@ bool is_in(Machine& machine, const Value& value, Arguments& arguments) {
 bool is_same_as(Machine& machine, const Value& value, Arguments& arguments) {
   const Value& with = other(machine, arguments);
   if (value.kind() != with.kind()) return false;
-  return value.is_text() || !value.identity() ? equal(value, with) : value.identity() == with.identity();
+  return value.is_text() || !value.identity() ? machine.same(value, with) : value.identity() == with.identity();
 }
 
 Value rest_of(Machine& machine, const Value& value, std::int64_t by) {

@@ -8,6 +8,7 @@ namespace components::jinja {
 
 Value Machine::name(int symbol) {
   for (const Scope* scope = scope_; scope; scope = scope->parent) {
+    step(scope->names.size() / 16);
     for (const auto& [name, value] : scope->names) {
       if (name == symbol) return value;
     }
@@ -19,10 +20,13 @@ Value Machine::name(int symbol) {
 
 Value Machine::evaluate(const Expression& one) {
   step();
+  if (one.op == Op::kConstant) return one.value;
+  if (one.op == Op::kName) return name(one.symbol);
+  const Level level(*this);
   const auto& children = one.children;
   switch (one.op) {
-    case Op::kConstant: return one.value;
-    case Op::kName: return name(one.symbol);
+    case Op::kConstant:
+    case Op::kName: break;
     case Op::kList:
     case Op::kTuple: {
       std::vector<Value> made;
@@ -128,15 +132,10 @@ Value Machine::evaluate_compare(const Expression& one) {
   for (std::size_t i = 0; i < one.comparisons.size(); ++i) {
     Value right = evaluate(one.children[i + 1]);
     place_ = one.place;
-    const auto same = [&] {
-      if (left.is_text() && right.is_text()) return left.bytes() == right.bytes();
-      charge(0);
-      return equal(left, right);
-    };
     bool holds = false;
     switch (one.comparisons[i]) {
-      case Comparison::kEqual: holds = same(); break;
-      case Comparison::kNotEqual: holds = !same(); break;
+      case Comparison::kEqual: holds = same(left, right); break;
+      case Comparison::kNotEqual: holds = !same(left, right); break;
       case Comparison::kLess: holds = less(left, right); break;
       case Comparison::kGreater: holds = less(right, left); break;
       case Comparison::kLessOrEqual: holds = less_or_equal(left, right); break;
@@ -246,9 +245,8 @@ Value Machine::attribute(const Value& object, const Value& name) {
 Value Machine::item(const Value& object, const Value& key) {
   if (object.is_undefined()) fail(object.absence());
   if (object.is_mapping()) {
-    if (!key.is_text()) step(object.as_mapping().entries.size());
-    if (key.hashable()) {
-      if (const Value* found = object.as_mapping().find(key)) return *found;
+    if (is_key(key)) {
+      if (const Value* found = find(object.as_mapping(), key)) return *found;
     }
   } else if (key.is_integral() && (object.is_list() || object.is_text())) {
     if (object.is_text()) step(object.bytes().size() / 64);

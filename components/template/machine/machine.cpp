@@ -128,7 +128,8 @@ void Machine::fail(std::string message) const { throw Failed{std::move(message),
 
 void Machine::enter() {
   if (level_ >= options_.limits.depth) {
-    fail("calls and blocks are nested more than " + std::to_string(options_.limits.depth) + " deep (limit depth)");
+    fail("calls, blocks and expressions are nested more than " + std::to_string(options_.limits.depth) +
+         " deep (limit depth)");
   }
   ++level_;
 }
@@ -179,7 +180,7 @@ void Machine::choose_message(const Expression& index, const Value& item) {
 
 void Machine::keep_scopes() {
   for (Scope* scope = scope_; scope && !scope->is_kept; scope = scope->parent) {
-    charge(sizeof(Scope));
+    charge(sizeof(Scope) + scope->names.size() * sizeof(scope->names[0]));
     scope->is_kept = scope != root_.get();
   }
 }
@@ -250,24 +251,25 @@ Machine::Flow Machine::run_for(const Statement& statement, const Value& value, s
   const Level level(*this);
   place_ = statement.expression.place;
   const auto loop = std::make_shared<Loop>();
-  std::vector<Value> passes = items(value);
   Scope* outer = scope_;
+  // A list does not change while it is walked through; of other values one is made.
+  const bool is_list = value.is_list() && value.as_list().sequence != Sequence::kIterator;
+  loop->items = is_list ? value : list(items(value));
   if (statement.has_condition) {
     Inner inner(scope_, kept_, outer);
     std::vector<Value> chosen;
-    for (const Value& item : passes) {
+    for (const Value& item : loop->items.items()) {
       step();
       inner.renew();
       assign(statement.target, item, true);
       if (evaluate(statement.condition).is_true()) chosen.push_back(item);
     }
-    passes = std::move(chosen);
+    loop->items = list(std::move(chosen));
   }
-  if (passes.empty()) {
+  if (loop->items.items().empty()) {
     const Inner inner(scope_, kept_, outer);
     return run(statement.otherwise);
   }
-  loop->items = list(std::move(passes));
   loop->depth0 = depth0;
   loop->depth = loop->items.as_list().depth + 1;
   loop->recursive = statement.is_recursive ? &statement : nullptr;
@@ -315,6 +317,8 @@ void Machine::assign(int symbol, Value value) {
       return;
     }
   }
+  step(scope_->names.size() / 16);
+  if (scope_->is_kept) charge(sizeof(scope_->names[0]));
   scope_->names.emplace_back(symbol, std::move(value));
 }
 
@@ -453,23 +457,30 @@ Value Machine::list(std::vector<Value> items, Sequence sequence) {
   charge(items.size() * sizeof(Value) + sizeof(List));
   auto made = std::make_shared<List>();
   made->sequence = sequence;
-  for (const Value& item : items) made->depth = std::max(made->depth, depth_of(item) + 1);
+  for (const Value& item : items) {
+    made->depth = std::max(made->depth, depth_of(item) + 1);
+    made->weight = std::min(made->weight + weight_of(item), kWeightMax);
+    if (made->source == kNoMessage) made->source = message_of(item);
+  }
   limit_depth(made->depth);
   made->items = std::move(items);
   return Value::list(std::move(made));
 }
 
 void Machine::set(Mapping& mapping, const Value& key, Value value) {
-  if (!key.hashable()) fail("a " + std::string(key.type_name()) + " cannot be a key");
+  if (!is_key(key)) fail("a " + std::string(key.type_name()) + " cannot be a key");
   charge(4 * sizeof(Value));
-  if (!key.is_text()) step(mapping.entries.size());
+  find(mapping, key);  // counts what set() does
   mapping.set(key, std::move(value));
 }
 
 Value Machine::mapping(std::shared_ptr<Mapping> mapping) {
   charge(sizeof(Mapping));
+  mapping->weight = 1;
   for (const auto& [key, value] : mapping->entries) {
     mapping->depth = std::max({mapping->depth, depth_of(key) + 1, depth_of(value) + 1});
+    mapping->weight = std::min(mapping->weight + weight_of(key) + weight_of(value), kWeightMax);
+    if (mapping->source == kNoMessage) mapping->source = message_of(value);
   }
   limit_depth(mapping->depth);
   return Value::mapping(std::move(mapping));

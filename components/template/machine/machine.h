@@ -69,13 +69,16 @@ class Machine {
   [[noreturn]] void fail(std::string message) const;
   /// Counts work; fails at the limit.
   void step(std::size_t steps = 1) {
+    if (steps > steps_max_ - steps_) fail_steps();
     steps_ += steps;
-    if (steps_ > steps_max_) fail_steps();
   }
-  /// Counts bytes before they are made.
-  void charge(std::size_t bytes) {
-    bytes_ += bytes;
-    if (bytes_ > bytes_max_) fail_bytes();
+  /// Of looking for `what` in `text`, which a search may compare at each place.
+  void step_search(std::string_view text, std::string_view what) { step(text.size() / 64 * (1 + what.size() / 64)); }
+  /// Counts bytes before they are made, `bytes` for each of `times` parts.
+  void charge(std::size_t bytes, std::size_t times = 1) {
+    std::size_t all = 0;
+    if (__builtin_mul_overflow(bytes, times, &all) || all > bytes_max_ - bytes_) fail_bytes();
+    bytes_ += all;
   }
   Value text(std::string bytes);
   Value text(Text text);
@@ -97,7 +100,11 @@ class Machine {
   Value call(const Value& callee, Arguments& arguments);
   Value filter(const std::string& name, const Value& subject, Arguments& arguments);
   bool test(const std::string& name, const Value& subject, Arguments& arguments);
+  bool same(const Value& a, const Value& b);  ///< Python's `==`
   bool less(const Value& a, const Value& b);
+  /// Whether a value can be a key, and what a mapping has under one that can.
+  bool is_key(const Value& value);
+  const Value* find(const Mapping& mapping, const Value& key);
   bool less_or_equal(const Value& a, const Value& b);
   bool contains(const Value& container, const Value& value);
   Value add(const Value& a, const Value& b);

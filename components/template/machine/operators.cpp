@@ -43,6 +43,7 @@ Order compare(Machine& machine, const Value& a, const Value& b) {
   }
   if (a.is_number() && b.is_number()) return order_of(a.as_double(), b.as_double());
   if (a.is_text() && b.is_text()) {
+    machine.step(std::min(a.bytes().size(), b.bytes().size()) / 64);
     const int order = a.bytes().compare(b.bytes());  // UTF-8 is in the order of code points
     return order < 0 ? Order::kLess : order > 0 ? Order::kGreater : Order::kEqual;
   }
@@ -51,7 +52,7 @@ Order compare(Machine& machine, const Value& a, const Value& b) {
     const std::size_t common = std::min(a.items().size(), b.items().size());
     for (std::size_t i = 0; i < common; ++i) {
       machine.step();
-      if (!equal(a.items()[i], b.items()[i])) return compare(machine, a.items()[i], b.items()[i]);
+      if (!machine.same(a.items()[i], b.items()[i])) return compare(machine, a.items()[i], b.items()[i]);
     }
     return order_of(static_cast<double>(a.items().size()), static_cast<double>(b.items().size()));
   }
@@ -85,6 +86,7 @@ Value of_integers(Machine& machine, Op op, std::int64_t a, std::int64_t b) {
     case Op::kSubtract: fits = !__builtin_sub_overflow(a, b, &result); break;
     case Op::kMultiply: fits = !__builtin_mul_overflow(a, b, &result); break;
     case Op::kPower:
+      if (b < 0 && a == 0) machine.fail("division by zero");
       if (b < 0) return Value::floating(std::pow(static_cast<double>(a), static_cast<double>(b)));
       result = power(machine, a, b);
       break;
@@ -107,7 +109,14 @@ Value of_doubles(Machine& machine, Op op, double a, double b) {
     case Op::kAdd: return Value::floating(a + b);
     case Op::kSubtract: return Value::floating(a - b);
     case Op::kMultiply: return Value::floating(a * b);
-    case Op::kPower: return Value::floating(std::pow(a, b));
+    case Op::kPower: {
+      if (a == 0 && b < 0) machine.fail("division by zero");
+      const double result = std::pow(a, b);
+      if (!std::isfinite(result) && std::isfinite(a) && std::isfinite(b)) {
+        machine.fail("the result of \"**\" is not a number that a float can hold");
+      }
+      return Value::floating(result);
+    }
     default: break;
   }
   if (b == 0) machine.fail("division by zero");
@@ -122,8 +131,7 @@ Value of_doubles(Machine& machine, Op op, double a, double b) {
 Value repeated(Machine& machine, const Value& value, std::int64_t times) {
   const auto count = static_cast<std::size_t>(std::max<std::int64_t>(times, 0));
   const std::size_t size = value.is_text() ? value.bytes().size() : value.items().size() * sizeof(Value);
-  if (size > 0 && count > (std::size_t{1} << 40U) / size) machine.charge(std::size_t{1} << 40U);
-  machine.charge(size * count);
+  machine.charge(size, count);
   if (value.is_text()) {
     TextBuilder builder;
     for (std::size_t i = 0; i < count && size > 0; ++i) builder.add(value.as_text());
@@ -144,6 +152,24 @@ bool repeats(const Value& value) {
 
 }  // namespace
 
+bool Machine::same(const Value& a, const Value& b) {
+  const bool is_one = a.identity() && a.identity() == b.identity();
+  if (!is_one) step(std::min(weight_of(a), weight_of(b)) - 1);
+  return equal(a, b);
+}
+
+bool Machine::is_key(const Value& value) {
+  if (value.is_list()) step(weight_of(value));
+  return value.hashable();
+}
+
+const Value* Machine::find(const Mapping& mapping, const Value& key) {
+  const std::uint64_t weight = weight_of(key);
+  // A number or a tuple is compared with each.
+  step(key.is_text() ? weight - 1 : mapping.entries.size() * std::min(weight, kWeightMax));
+  return mapping.find(key);
+}
+
 bool Machine::less(const Value& a, const Value& b) { return compare(*this, a, b) == Order::kLess; }
 
 bool Machine::less_or_equal(const Value& a, const Value& b) {
@@ -157,21 +183,20 @@ bool Machine::contains(const Value& container, const Value& value) {
     if (!value.is_text()) {
       fail("\"in\" looks for a text in a text, got a " + std::string(value.type_name()));
     }
-    step(container.bytes().size() / 64);
+    step_search(container.bytes(), value.bytes());
     return container.bytes().find(value.bytes()) != std::string::npos;
   }
   if (container.is_mapping()) {
-    if (!value.hashable()) fail("a " + std::string(value.type_name()) + " cannot be a key");
-    if (!value.is_text()) step(container.as_mapping().entries.size());
-    return container.as_mapping().find(value) != nullptr;
+    if (!is_key(value)) fail("a " + std::string(value.type_name()) + " cannot be a key");
+    return find(container.as_mapping(), value) != nullptr;
   }
   if (container.is_list() && container.as_list().sequence != Sequence::kIterator) {
     step(container.items().size());
     return std::any_of(container.items().begin(), container.items().end(),
-                       [&](const Value& item) { return equal(item, value); });
+                       [&](const Value& item) { return same(item, value); });
   }
   const std::vector<Value> all = items(container);
-  return std::any_of(all.begin(), all.end(), [&](const Value& item) { return equal(item, value); });
+  return std::any_of(all.begin(), all.end(), [&](const Value& item) { return same(item, value); });
 }
 
 Value Machine::add(const Value& a, const Value& b) {

@@ -180,7 +180,8 @@ class Json {
     std::vector<Value> keys;
     for (const auto& part : mapping.entries) keys.push_back(part.first);
     std::vector<std::pair<Value, Value>> entries;
-    for (const Value& key : sorted(machine_, std::move(keys), false)) entries.emplace_back(key, *mapping.find(key));
+    for (const Value& key : sorted(machine_, std::move(keys), false))
+      entries.emplace_back(key, *machine_.find(mapping, key));
     parts('{', '}', entries, entry);
   }
 

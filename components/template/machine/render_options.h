@@ -5,13 +5,13 @@
 
 namespace components::jinja {
 
-/// What one rendering may cost. A message about a limit names it.
+/// What one rendering may cost, by default about a second. A message about a limit names it.
 struct RenderLimits {
   std::size_t steps = 20'000'000;          ///< expressions, passes of loops, elements that a filter looks at
   std::size_t output_bytes = 64UL << 20U;  ///< of the rendered text
   std::size_t made_bytes = 64UL << 20U;    ///< of all texts and lists that are made on the way, and
   std::size_t made_times_input = 256;      ///< this many times the bytes of the variables
-  std::size_t depth = 200;                 ///< of nested calls, blocks and values
+  std::size_t depth = 500;                 ///< of nested calls, blocks, expressions and values
 };
 
 struct RenderOptions {

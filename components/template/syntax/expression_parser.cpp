@@ -10,6 +10,7 @@ namespace components::jinja {
 namespace {
 
 constexpr int kNestingMax = 100;
+constexpr std::uint32_t kExpressionDepthMax = 200;
 
 Expression make(Op op, Place place) {
   Expression made;
@@ -24,11 +25,22 @@ Expression constant(Value value, Place place) {
   return made;
 }
 
+/// Takes its children into account: a chain of operators is as deep as it is long, though no bracket nests it.
+void measure(Expression& made) {
+  for (const Expression& child : made.children) made.depth = std::max(made.depth, child.depth + 1);
+  if (made.depth > kExpressionDepthMax) {
+    ExpressionParser::fail("the expression has more than " + std::to_string(kExpressionDepthMax) +
+                               " operators on each other (limit depth)",
+                           made.place);
+  }
+}
+
 template <typename... Parts>
 Expression make(Op op, Place place, Parts... parts) {
   Expression made = make(op, place);
   made.children.reserve(sizeof...(parts));
   (made.children.push_back(std::move(parts)), ...);
+  measure(made);
   return made;
 }
 
@@ -50,7 +62,7 @@ std::string shown(const Token& token) {
 Deeper::Deeper(ExpressionParser& parser) : parser_(parser) {
   if (++parser_.depth_ > kNestingMax) {
     --parser_.depth_;
-    ExpressionParser::fail("the template is nested more than " + std::to_string(kNestingMax) + " deep",
+    ExpressionParser::fail("the template is nested more than " + std::to_string(kNestingMax) + " deep (limit depth)",
                            parser_.token().place);
   }
 }
@@ -162,6 +174,7 @@ Expression ExpressionParser::comparison() {
   Expression made = make(Op::kCompare, place, std::move(first));
   for (Expression& other : others) made.children.push_back(std::move(other));
   made.comparisons = std::move(comparisons);
+  measure(made);
   return made;
 }
 
@@ -179,6 +192,7 @@ Expression ExpressionParser::concatenation() {
   if (!token().is_operator("~")) return first;
   Expression made = make(Op::kConcat, token().place, std::move(first));
   while (take_operator("~")) made.children.push_back(product());
+  measure(made);
   return made;
 }
 
@@ -282,6 +296,7 @@ Expression ExpressionParser::list() {
     made.children.push_back(expression());
   }
   take();
+  measure(made);
   return made;
 }
 
@@ -297,6 +312,7 @@ Expression ExpressionParser::mapping() {
     made.children.push_back(expression());
   }
   take();
+  measure(made);
   return made;
 }
 
@@ -310,6 +326,7 @@ Expression ExpressionParser::tuple(bool without_if, std::string_view end_name) {
   if (!token().is_operator(",")) return first;
   Expression made = make(Op::kTuple, place, std::move(first));
   while (take_operator(",") && !at_end()) made.children.push_back(expression(without_if));
+  measure(made);
   return made;
 }
 
@@ -391,11 +408,13 @@ Expression ExpressionParser::subscribed(Expression subject, Place place) {
     }
     if (token().is_operator(",")) fail("a slice of several axes is not something that a text or a list has", place);
     expect_operator("]");
+    measure(made);
     return made;
   }
   if (token().is_operator(",")) {
     first = make(Op::kTuple, place, std::move(first));
     while (take_operator(",")) first.children.push_back(expression());
+    measure(first);
   }
   if (first.op == Op::kConstant && first.value.is_none() && token().is_operator("]") &&
       first.place.column == token().place.column && first.place.line == token().place.line) {
@@ -446,6 +465,7 @@ void ExpressionParser::arguments(Expression& call) {
   for (Expression& value : named) call.children.push_back(std::move(value));
   if (call.has_star) call.children.push_back(std::move(star));
   if (call.has_double_star) call.children.push_back(std::move(double_star));
+  measure(call);
 }
 
 std::string ExpressionParser::dotted_name(std::string_view what) {
@@ -492,6 +512,7 @@ Expression ExpressionParser::test(Expression subject) {
              next.kind == Token::Kind::kFloat || next.is_operator("[") || next.is_operator("{")) {
     made.children.push_back(postfix(primary()));
     made.positional = 1;
+    measure(made);
   }
   return negated ? make(Op::kNot, place, std::move(made)) : made;
 }

@@ -66,6 +66,7 @@ struct Expression {
   std::size_t positional = 0;
   std::vector<std::string> keywords;
   bool has_star = false, has_double_star = false;
+  std::uint32_t depth = 1;  ///< of the expressions in it
 };
 
 struct Statement;

@@ -40,8 +40,11 @@ bool is_one_of(char32_t c, const std::string* characters) {
 void TextBuilder::add(const Text& part, std::size_t begin, std::size_t end) {
   const std::size_t base = text_.bytes.size();
   text_.bytes.append(part.bytes, begin, end - begin);
-  for (const Origin& origin : part.origins) {
-    if (origin.begin >= end || origin.end <= begin) continue;
+  // The first that ends behind `begin`: a text may have many, of which a character needs one.
+  auto first = std::lower_bound(part.origins.begin(), part.origins.end(), begin,
+                                [](const Origin& origin, std::size_t at) { return origin.end <= at; });
+  for (; first != part.origins.end() && first->begin < end; ++first) {
+    const Origin& origin = *first;
     Origin moved = origin;
     moved.begin = base + std::max(origin.begin, begin) - begin;
     moved.end = base + std::min(origin.end, end) - begin;
@@ -113,19 +116,20 @@ void TextBuilder::add_owned(const Text& part, std::int32_t message, bool in_gene
 
 void TextBuilder::own_from(std::size_t begin, std::int32_t message, bool in_generation) {
   Text later{text_.bytes.substr(begin)};
-  std::vector<Origin> earlier;
-  for (Origin origin : text_.origins) {
-    if (origin.begin < begin) {
-      earlier.push_back(origin);
-      earlier.back().end = std::min(origin.end, begin);
+  std::vector<Origin>& origins = text_.origins;
+  while (!origins.empty() && origins.back().end > begin) {
+    Origin moved = origins.back();
+    moved.begin = std::max(moved.begin, begin) - begin;
+    moved.end -= begin;
+    later.origins.push_back(moved);
+    if (origins.back().begin < begin) {
+      origins.back().end = begin;
+      break;
     }
-    if (origin.end <= begin) continue;
-    origin.begin = std::max(origin.begin, begin) - begin;
-    origin.end -= begin;
-    later.origins.push_back(origin);
+    origins.pop_back();
   }
+  std::reverse(later.origins.begin(), later.origins.end());
   text_.bytes.resize(begin);
-  text_.origins = std::move(earlier);
   add_owned(later, message, in_generation);
 }
 

@@ -24,7 +24,10 @@ Value convert(const runner::core::Node& node, std::int32_t message) {
       auto list = std::make_shared<List>();
       list->message = message;
       list->items.reserve(node.items().size());
-      for (const runner::core::Node& item : node.items()) list->items.push_back(convert(item, message));
+      for (const runner::core::Node& item : node.items()) {
+        list->items.push_back(convert(item, message));
+        list->weight += weight_of(list->items.back());
+      }
       return Value::list(std::move(list));
     }
     case Kind::kMapping: break;
@@ -33,7 +36,10 @@ Value convert(const runner::core::Node& node, std::int32_t message) {
   mapping->message = message;
   mapping->entries.reserve(node.entries().size());
   for (const auto& entry : node.entries()) {
-    mapping->set(convert(runner::core::Node::string(entry.key), message), convert(entry.value, message));
+    const Value key = convert(runner::core::Node::string(entry.key), message);
+    Value value = convert(entry.value, message);
+    mapping->weight += weight_of(key) + weight_of(value);
+    mapping->set(key, std::move(value));
   }
   return Value::mapping(std::move(mapping));
 }
@@ -251,23 +257,23 @@ bool equal(const Value& a, const Value& b) {
   }
 }
 
+std::uint64_t weight_of(const Value& value) {
+  switch (value.kind()) {
+    case Value::Kind::kText: return 1 + value.bytes().size() / 64;
+    case Value::Kind::kList: return value.as_list().weight;
+    case Value::Kind::kMapping: return value.as_mapping().weight;
+    default: return 1;
+  }
+}
+
 std::int32_t message_of(const Value& value) {
+  const auto of = [](const auto& container) {
+    return container.message != kNoMessage ? container.message : container.source;
+  };
   switch (value.kind()) {
     case Value::Kind::kText: return value.as_text().origins.empty() ? kNoMessage : value.as_text().origins[0].message;
-    case Value::Kind::kList: {
-      if (value.as_list().message != kNoMessage) return value.as_list().message;
-      for (const Value& item : value.items()) {
-        if (const std::int32_t message = message_of(item); message != kNoMessage) return message;
-      }
-      return kNoMessage;
-    }
-    case Value::Kind::kMapping: {
-      if (value.as_mapping().message != kNoMessage) return value.as_mapping().message;
-      for (const auto& entry : value.as_mapping().entries) {
-        if (const std::int32_t message = message_of(entry.second); message != kNoMessage) return message;
-      }
-      return kNoMessage;
-    }
+    case Value::Kind::kList: return of(value.as_list());
+    case Value::Kind::kMapping: return of(value.as_mapping());
     default: return kNoMessage;
   }
 }

@@ -45,6 +45,8 @@ struct List {
   std::int64_t range_end = 0;         ///< of a range: what it was given
   std::size_t taken = 0;              ///< of an iterator: what was read already
   std::uint32_t depth = 0;            ///< of the deepest value in it; what a machine makes
+  std::uint64_t weight = 1;           ///< what comparing it costs, in steps
+  std::int32_t source = kNoMessage;   ///< the message of the first of its values that has one
   bool is_group = false;              ///< a pair of `groupby`, which has the attributes `grouper` and `list`
 };
 
@@ -53,6 +55,8 @@ struct Mapping {
   std::int32_t message = kNoMessage;                  ///< the message that it is, or is a part of
   bool is_message = false;
   std::uint32_t depth = 0;
+  std::uint64_t weight = 1;
+  std::int32_t source = kNoMessage;
 
   const Value* find(std::string_view key) const;
   const Value* find(const Value& key) const;
@@ -149,11 +153,17 @@ class Value {
   std::shared_ptr<void> object_;
 };
 
-/// Python's `==`. Nothing that a template makes is nested deeply enough to end the stack: the machine bounds it.
+/// Python's `==`. Nothing that a template makes is nested deeply enough to end the stack: the machine bounds it. It may
+/// take as long as the weights of both say, so what runs a template asks Machine::same().
 bool equal(const Value& a, const Value& b);
 
 /// How deeply values are nested in it.
 std::uint32_t depth_of(const Value& value);
+
+/// What it costs to compare a value, in steps. A list that holds another one twice weighs it twice: what is small in
+/// memory may be long to walk through.
+std::uint64_t weight_of(const Value& value);
+inline constexpr std::uint64_t kWeightMax = std::uint64_t{1} << 40U;  ///< where it stops to grow
 
 /// The message that a value is taken from, or kNoMessage.
 std::int32_t message_of(const Value& value);
