@@ -186,6 +186,7 @@ void Machine::keep_scopes() {
 }
 
 Machine::Flow Machine::run(const Body& body) {
+  const Level level(*this);
   for (const Statement& one : body) {
     step();
     place_ = one.place;
@@ -227,13 +228,11 @@ Machine::Flow Machine::run(const Body& body) {
         break;
       }
       case Act::kScope: {
-        const Level level(*this);
         const Inner inner(scope_, kept_, scope_);
         run(one.body);
         break;
       }
       case Act::kGeneration: {
-        const Level level(*this);
         const Inner inner(scope_, kept_, scope_);
         const Restored restored(pass_.in_generation);
         pass_.in_generation = true;
@@ -351,7 +350,6 @@ void Machine::assign(const Expression& target, const Value& value, bool in_loop)
 }
 
 Text Machine::captured(const Body& body) {
-  const Level level(*this);
   const Restored restored(output_);
   Output output;
   output_ = &output;
@@ -385,7 +383,6 @@ void Machine::run_set(const Statement& statement) {
 }
 
 Value Machine::call_macro(const Signature& signature, const Body& body, Scope* scope, Arguments& given) {
-  const Level level(*this);
   const Place place = place_;
   const std::size_t count = signature.parameters.size();
   std::vector<Value> values(count);

@@ -83,6 +83,12 @@ TEST_CASE("a template that loops, nests or grows is refused with the name of the
       // Depth, of the tree too.
       {"{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}", "depth"},
       {"{% macro f(x) %}{{ " + repeated("not ", 80) + "f(x) }}{% endmacro %}{{ f(1) }}", "depth"},
+      {"{% macro f(x) %}" + repeated("{% if 1 %}", 45) + "{{ f(x) }}" + repeated("{% endif %}", 45) +
+           "{% endmacro %}{{ f(1) }}",
+       "depth"},
+      {"{% macro f(x) %}" + repeated("{% with a = 1 %}", 45) + "{{ f(x) }}" + repeated("{% endwith %}", 45) +
+           "{% endmacro %}{{ f(1) }}",
+       "depth"},
       {"{% macro f() %}{% call f() %}{{ caller() }}{% endcall %}{% endmacro %}{% call f() %}{% endcall %}", "depth"},
       {"{% for x in [[1]] recursive %}{{ loop([[x]]) }}{% endfor %}", "depth"},
       {"{% set n = namespace(l=[]) %}{% for a in range(999) %}{% set n.l = [n.l] %}{% endfor %}", "depth"},
@@ -116,7 +122,7 @@ TEST_CASE("the limits of a rendering are what its options say", "[template]") {
   CHECK(failure_of("{% set x = 'a' * 20000 %}", options) ==
         "t.jinja:1:16: the template makes more than 15000 bytes of values (limit made_bytes)");
   CHECK(failure_of("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}", options) ==
-        "t.jinja:1:16: calls, blocks and expressions are nested more than 20 deep (limit depth)");
+        "t.jinja:1:20: calls, blocks and expressions are nested more than 20 deep (limit depth)");
   CHECK(failure_of(std::string(Template::kSourceMax + 1, 'a')) ==
         "t.jinja: a template may have 524288 bytes, this one has 524289");
 }
