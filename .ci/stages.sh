@@ -12,8 +12,9 @@ inputs=(
   [fast]='runner/artifact runner/chart runner/cli runner/core runner/hub runner/launch runner/net runner/pretrained
           runner/query runner/recipe runner/registry runner/resolve runner/review runner/store runner/sweep
           runner/terminal runner/transfer trackers components/sampler components/pruner components/tokenizer
-          components/model/names schemas recipes tests/runner tests/components/sampler tests/components/pruner
-          tests/components/tokenizer tests/trackers tests/golden tests/sim tests/support tests/fixtures tests/programs
+          components/template components/model/names schemas recipes tests/runner tests/components/sampler
+          tests/components/pruner tests/components/template tests/components/tokenizer tests/trackers
+          tests/golden tests/sim tests/support tests/fixtures tests/programs
           runner/arrow tests/components/data/files'
   # What processes train together; tests/programs include the last three.
   [ranks]='runner/launch runner/distributed runner/train runner/checkpoint runner/artifact runner/store
@@ -35,7 +36,8 @@ inputs=(
   # What fuzz_recipe links, the generated tables too, and what it mutates.
   [fuzz]='runner/core runner/recipe runner/registry runner/resolve runner/pretrained runner/artifact runner/hub
           runner/net tests/parity/adapters/*/adapter_config.json
-          components/tokenizer tests/components/tokenizer/files components/model/names schemas tests/fuzz recipes
+          components/tokenizer tests/components/tokenizer/files components/template
+          tests/components/template/recorded components/model/names schemas tests/fuzz recipes
           tests/golden/bad tests/cli tests/runner/artifact/foreign/files tests/parity/models/*/*.json'
   # What tests_threads links, without the generated tables, which start no thread.
   [threads]='runner/core runner/recipe runner/registry runner/resolve runner/store runner/artifact runner/launch

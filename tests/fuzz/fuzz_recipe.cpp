@@ -1,11 +1,11 @@
 // Throws mutated recipes at everything that reads one: text, composition, validation, the rules between sections. In
-// between come damaged files of tensors, configurations of Transformers, indexes of shards and tokenizers, and
-// responses of the Hugging Face Hub.
+// between come damaged files of tensors, configurations of Transformers, indexes of shards, tokenizers and chat
+// templates, and responses of the Hugging Face Hub.
 //
 //   fuzz_recipe [--seconds N] [--seed S] [--save FILE] [FILE...]
 //
 // A FILE that ends in .tensors is one of tensors, in .config a configuration, in .index an index, in .tokenizer one of
-// a tokenizer, in .answer a response; so does the saved one end then.
+// a tokenizer, in .jinja a chat template, in .answer a response; so does the saved one end then.
 //
 // A worker runs the cases; this process watches it from outside, so that a crash, an abort and an endless loop all
 // leave the text that caused them. With FILEs, those are run once and nothing is mutated.
@@ -23,6 +23,7 @@
 #include <string>
 
 #include "runner/core/diagnostics.h"
+#include "runner/core/json.h"
 #include "runner/core/platform/files.h"
 #include "runner/recipe/compose.h"
 #include "runner/registry/registry.h"
@@ -31,6 +32,7 @@
 #include "tests/fuzz/answer_files.h"
 #include "tests/fuzz/json_files.h"
 #include "tests/fuzz/mutator.h"
+#include "tests/fuzz/template_texts.h"
 #include "tests/fuzz/tensor_files.h"
 #include "tests/fuzz/tokenizer_files.h"
 
@@ -42,6 +44,7 @@ constexpr std::int64_t kCaseSecondsMax = 2;  // of the worker's processor time
 constexpr std::size_t kTextMax = 1 << 17;
 constexpr int kFilesBetween = 20;  // a file takes much less time than a recipe
 constexpr int kTokenizersBetween = 5;
+constexpr int kTemplatesBetween = 10;
 constexpr int kGenerationsBetween = 5;  // each is written to a disk
 
 /// A reader, and how its cases end when they are saved; a recipe's have no ending.
@@ -57,8 +60,9 @@ constexpr Reader kReaders[] = {{"", run_case},
                                {".generation", tests::read_generation_text},
                                {".adapter", tests::read_adapter_text},
                                {".tokenizer", tests::TokenizerFiles::read},
-                               {".answer", tests::AnswerFiles::read}};
-enum Kind : std::size_t { kRecipe, kTensors, kConfig, kIndex, kGeneration, kAdapter, kTokenizer, kAnswer };
+                               {".answer", tests::AnswerFiles::read},
+                               {".jinja", tests::TemplateTexts::read}};
+enum Kind : std::size_t { kRecipe, kTensors, kConfig, kIndex, kGeneration, kAdapter, kTokenizer, kAnswer, kTemplate };
 
 // What the worker is doing, for the eyes of the watcher.
 struct Shared {
@@ -160,6 +164,14 @@ std::vector<std::string> tokenizer_corpus() {
   return files;
 }
 
+std::vector<std::string> template_corpus() {
+  std::vector<std::string> texts;
+  const std::string recorded = std::string(ROUX_SOURCE_DIR) + "/tests/components/template/recorded/cases.json";
+  const auto cases = runner::core::parse_json(runner::core::read_file(recorded, 1 << 20).value()).value();
+  for (const auto& one : cases.find("cases")->items()) texts.push_back(one.find("template")->as_string());
+  return texts;
+}
+
 std::vector<std::string> config_corpus() {
   std::vector<std::string> files;
   for (const std::string& path :
@@ -220,6 +232,7 @@ std::size_t kind_of(const std::string& path) {
   const std::int64_t end = now_ns(CLOCK_MONOTONIC) + static_cast<std::int64_t>(options.seconds * 1e9);
   tests::TensorFiles files(tensor_corpus(), options.seed);
   tests::TokenizerFiles tokenizers(tokenizer_corpus(), options.seed);
+  tests::TemplateTexts templates(template_corpus(), options.seed);
   tests::JsonFiles configs(config_corpus(), options.seed), indexes(index_corpus(), options.seed),
       generations(generation_corpus(), options.seed), adapters(adapter_corpus(), options.seed);
   tests::AnswerFiles answers(tests::JsonFiles(answer_corpus(), options.seed), options.seed);
@@ -234,6 +247,7 @@ std::size_t kind_of(const std::string& path) {
     }
     for (int i = 0; i < kGenerationsBetween; ++i) watched_case(shared, generations.next(), kGeneration);
     for (int i = 0; i < kTokenizersBetween; ++i) watched_case(shared, tokenizers.next(), kTokenizer);
+    for (int i = 0; i < kTemplatesBetween; ++i) watched_case(shared, templates.next(), kTemplate);
   }
   tests::remove_generation_folder();
   _exit(0);
