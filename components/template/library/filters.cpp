@@ -22,6 +22,7 @@ const std::string& name_of(Machine& machine, const Value& value) {
 
 Value map(Machine& machine, const Value& subject, Arguments& arguments) {
   std::vector<Value> made;
+  if (!subject.is_true()) return machine.list({}, Sequence::kIterator);
   if (arguments.positional.empty() && !arguments.named.empty()) {
     const Parameters parameters(machine, "filter map", arguments, {"attribute", "default"});
     for (const Value& item : machine.items(subject)) {

@@ -40,6 +40,15 @@ Value subject_text(Machine& machine, const Value& subject) {
   return subject.is_text() ? subject : machine.text(machine.as_text(subject));
 }
 
+/// Of the filters that do not make a text of what is none.
+Value only_text(Machine& machine, const std::string& filter, const Value& subject) {
+  if (subject.is_undefined()) machine.fail(subject.absence());
+  if (!subject.is_text()) {
+    machine.fail("filter " + filter + " needs a text, got a " + std::string(subject.type_name()));
+  }
+  return subject;
+}
+
 Value trim(Machine& machine, const Value& subject, Arguments& arguments) {
   const Parameters parameters(machine, "filter trim", arguments, {"chars"});
   const Value text = subject_text(machine, subject);
@@ -86,7 +95,7 @@ Value escape(Machine& machine, const Value& subject, Arguments& arguments) {
 
 Value indent(Machine& machine, const Value& subject, Arguments& arguments) {
   const Parameters parameters(machine, "filter indent", arguments, {"width", "first", "blank"});
-  const Value width = parameters.get(0, Value::integer(4)), text = subject_text(machine, subject);
+  const Value width = parameters.get(0, Value::integer(4)), text = only_text(machine, "indent", subject);
   std::string space;
   if (width.is_text()) {
     space = width.bytes();
@@ -147,9 +156,15 @@ Value center(Machine& machine, const Value& subject, Arguments& arguments) {
 
 Value truncate(Machine& machine, const Value& subject, Arguments& arguments) {
   const Parameters parameters(machine, "filter truncate", arguments, {"length", "killwords", "end", "leeway"});
-  const Value text = subject_text(machine, subject), end = parameters.get(2, Value::text(std::string("...")));
-  const std::string& tail = end.is_text() ? end.bytes() : parameters.text(2);
   const std::int64_t length = parameters.integer(0, 255), leeway = parameters.integer(3, 5);
+  if (subject.is_list() || subject.is_mapping() || subject.is_undefined()) {
+    // Whatever has a length and is not longer is left as it is.
+    Arguments none;
+    const std::int64_t size = find_filter("length")(machine, subject, none).as_integer();
+    if (size - std::max<std::int64_t>(leeway, 0) <= length) return subject;
+  }
+  const Value text = only_text(machine, "truncate", subject), end = parameters.get(2, Value::text(std::string("...")));
+  const std::string& tail = end.is_text() ? end.bytes() : parameters.text(2);
   const auto tail_size = static_cast<std::int64_t>(code_points(tail));
   if (length < tail_size) machine.fail("filter truncate needs a length of at least that of its end");
   machine.step(text.bytes().size() / 32);
@@ -240,6 +255,7 @@ const Value* read_float(Machine& machine, const Value& subject, Value& into) {
     into = Value::floating(subject.as_double());
     return &into;
   }
+  if (subject.is_undefined()) machine.fail(subject.absence());
   if (!subject.is_text()) return nullptr;
   machine.step(subject.bytes().size() / 8);
   const std::string text = number_text(subject.bytes());
@@ -268,6 +284,7 @@ Value to_integer(Machine& machine, const Value& subject, Arguments& arguments) {
   const std::int64_t base = parameters.integer(1, 10);
   if (subject.is_integral()) return Value::integer(subject.as_integer());
   if (subject.kind() == Value::Kind::kFloat) return integer_of(machine, subject.as_double(), otherwise);
+  if (subject.is_undefined()) machine.fail(subject.absence());
   if (!subject.is_text()) return otherwise;
   machine.step(subject.bytes().size() / 8);
   std::string text = number_text(subject.bytes());

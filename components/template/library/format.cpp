@@ -115,7 +115,9 @@ class Percent {
       one(begin);
     }
     builder_.add(format, begin, format_.size());
-    if (!values.is_mapping() && used_ < count()) machine.fail("the format has fewer places than there are values");
+    // What can be asked for a key may be left unused: a list, too.
+    const bool may_be_left = values.is_mapping() || (values.is_list() && !is_tuple_);
+    if (!may_be_left && used_ < count()) machine.fail("the format has fewer places than there are values");
   }
 
   Text take() { return builder_.take(); }

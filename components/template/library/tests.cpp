@@ -88,8 +88,16 @@ bool is_upper(Machine& machine, const Value& value, Arguments&) {
 }
 
 bool is_escaped(Machine&, const Value& value, Arguments&) { return value.is_text() && value.as_text().is_markup; }
-bool is_filter(Machine&, const Value& value, Arguments&) { return value.is_text() && find_filter(value.bytes()); }
-bool is_test(Machine&, const Value& value, Arguments&) { return value.is_text() && find_test(value.bytes()); }
+bool is_name(Machine& machine, const Value& value) {
+  if (!machine.is_key(value)) machine.fail("a " + std::string(value.type_name()) + " is no name");
+  return value.is_text();
+}
+bool is_filter(Machine& machine, const Value& value, Arguments&) {
+  return is_name(machine, value) && find_filter(value.bytes());
+}
+bool is_test(Machine& machine, const Value& value, Arguments&) {
+  return is_name(machine, value) && find_test(value.bytes());
+}
 
 }  // namespace
 

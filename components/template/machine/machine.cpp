@@ -278,6 +278,7 @@ Machine::Flow Machine::run_for(const Statement& statement, const Value& value, s
   Inner inner(scope_, kept_, outer);
   const Restored restored(pass_);
   const Pass before = pass_;
+  bool has_ended_a_pass = false;
   for (const Value& item : loop->items.items()) {
     step();
     inner.renew();
@@ -292,10 +293,16 @@ Machine::Flow Machine::run_for(const Statement& statement, const Value& value, s
     }
     assign(tree_.loop, loop_value);
     assign(statement.target, item, true);
-    if (run(statement.body) == Flow::kBreak) break;
+    const Flow flow = run(statement.body);
+    if (flow == Flow::kBreak) break;
+    has_ended_a_pass = has_ended_a_pass || flow == Flow::kNext;
     ++loop->index;
   }
-  return Flow::kNext;
+  if (has_ended_a_pass || statement.otherwise.empty()) return Flow::kNext;
+  // Where each pass was left by a break or a continue, Jinja2 runs the else as if there had been none.
+  pass_ = before;
+  inner.renew();
+  return run(statement.otherwise);
 }
 
 Value Machine::recurse(const Loop& loop, const Value& items) {

@@ -282,7 +282,12 @@ Value Machine::slice(const Value& subject, const Value& begin, const Value& end,
     std::vector<Value> items;
     items.reserve(chosen.size());
     for (const std::int64_t i : chosen) items.push_back(subject.items()[static_cast<std::size_t>(i)]);
-    return list(std::move(items), subject.as_list().sequence);
+    Value made = list(std::move(items), subject.as_list().sequence);
+    if (size > 1 && subject.as_list().sequence == Sequence::kRange) {
+      const std::int64_t start = subject.items()[0].as_integer(), by_before = subject.items()[1].as_integer() - start;
+      made.as_list().range_end = start + last * by_before;
+    }
+    return made;
   }
   std::vector<std::size_t> starts;
   for (std::size_t at = 0; at < subject.bytes().size();) {
@@ -322,6 +327,8 @@ std::vector<Value> Machine::items(const Value& value) {
         const std::size_t begin = at;
         next_code_point(value.bytes(), at);
         made.push_back(part_of(value.as_text(), begin, at));
+        if (value.as_text().is_markup)
+          made.back() = Value::text(Text{made.back().bytes(), made.back().as_text().origins});
       }
       return made;
     default: break;
