@@ -16,8 +16,7 @@
 #include "components/generation/text_stream.h"
 #include "components/tensor/positions.h"
 #include "components/tensor/tensors.h"
-#include "components/tokenizer/chat/chat_format.h"
-#include "components/tokenizer/chat/written_format.h"
+#include "components/tokenizer/chat/chat_writer.h"
 #include "components/tokenizer/tokenizer.h"
 #include "generated/section/generation.h"
 #include "generated/section/init_from.h"
@@ -40,7 +39,8 @@ namespace {
 namespace fs = std::filesystem;
 namespace generation = components::generation;
 
-using components::tokenizer::ChatFormat;
+using components::tokenizer::ChatWriter;
+using components::tokenizer::ChatWriterPtr;
 using components::tokenizer::Tokenizer;
 using Ids = std::vector<std::int32_t>;
 
@@ -83,27 +83,21 @@ const core::Node* written_format(const core::Node& recipe) {
 
 /// How conversations are written: by the name of the request, as a data set says, or by the template beside the
 /// tokenizer.
-std::optional<ChatFormat> chat_format(const resolve::Recipe& recipe, const Tokenizer& tokenizer,
-                                      const GenerateRequest& request, core::Diagnostics& diagnostics) {
+/// Null when an error was reported.
+ChatWriterPtr chat_writer(const resolve::Recipe& recipe, const Tokenizer& tokenizer, const GenerateRequest& request,
+                          core::Diagnostics& diagnostics) {
   const std::string& name = request.chat_format;
   const core::Node* said = written_format(recipe.root);
   const core::Node by_name = core::Node::string(name);
   if (!name.empty()) said = &by_name;
-  core::Result<ChatFormat> found = ChatFormat{};
-  if (said == nullptr) {
-    found = components::tokenizer::chat_format_of(tokenizer);
-  } else {
-    const auto written = components::tokenizer::written_chat_format(*said, diagnostics);
-    if (!written) return std::nullopt;
-    found = written->with_tokens_of(tokenizer);
-  }
-  if (found) return std::move(found.value());
+  if (said != nullptr) return components::tokenizer::written_chat_writer(*said, tokenizer, diagnostics);
+  const auto found = components::tokenizer::chat_writer_of(tokenizer);
+  if (found) return found.value();
   const std::string name_one = "name the format that the model was trained with, such as --chat-format chatml";
-  diagnostics.error({}, found.failure().message,
-                    said != nullptr                 ? found.failure().hint
-                    : request.command == kOnlyChats ? name_one
-                                                    : name_one + ", or leave --chat out and write the whole prompt");
-  return std::nullopt;
+  diagnostics.error(
+      {}, found.failure().message,
+      request.command == kOnlyChats ? name_one : name_one + ", or leave --chat out and write the whole prompt");
+  return nullptr;
 }
 
 int local_rank_of(const GenerateRequest& request) { return request.rank ? request.rank->local_rank : 0; }
@@ -111,7 +105,7 @@ int local_rank_of(const GenerateRequest& request) { return request.rank ? reques
 struct Loaded {
   std::unique_ptr<train::Experiment> experiment;
   Writing writing;
-  std::optional<ChatFormat> format;  ///< of conversations; nothing: prompts are texts
+  ChatWriterPtr chat;  ///< of conversations; null: prompts are texts
 };
 
 /// The model of the recipe, on the device, without weights. Where the recipe says all that a model of text needs, no
@@ -169,8 +163,8 @@ std::optional<Loaded> load(const resolve::Recipe& recipe, const GenerateRequest&
     return std::nullopt;
   }
   if (request.chat) {
-    loaded.format = chat_format(recipe, *loaded.writing.tokenizer, request, diagnostics);
-    if (!loaded.format) return std::nullopt;
+    loaded.chat = chat_writer(recipe, *loaded.writing.tokenizer, request, diagnostics);
+    if (loaded.chat == nullptr) return std::nullopt;
   }
   loaded.experiment = build(recipe, request, ranks, diagnostics);
   if (loaded.experiment == nullptr) {
@@ -199,15 +193,15 @@ bool continues_text(const Loaded& loaded, core::Diagnostics& diagnostics) {
   return false;
 }
 
-core::Result<std::string> conversation(const Prompt& prompt, const std::string& system, const ChatFormat& format) {
+core::Result<std::string> conversation(const Prompt& prompt, const std::string& system, const ChatWriter& chat) {
   std::vector<components::tokenizer::Message> messages;
   for (const auto& [role, content] : prompt.messages) messages.push_back({role, content});
   if (messages.empty()) {
     if (!system.empty()) messages.push_back({"system", system});
     messages.push_back({"user", prompt.text});
   }
-  if (messages.back().role == "assistant") return format.render_unfinished(messages);
-  auto rendered = format.render(messages, /*answer=*/true);
+  if (messages.back().role == "assistant") return chat.render_unfinished(messages);
+  auto rendered = chat.render(messages, /*answer=*/true);
   if (!rendered) return rendered.failure();
   return std::move(rendered.value().text);
 }
@@ -334,8 +328,8 @@ class LoadedGenerator final : public TextGenerator {
     for (const components::TensorSpec& output : loaded_.experiment->model->outputs()) {
       if (output.name == components::kOutput && !output.shape.empty()) vocabulary_ = output.shape.back();
     }
-    if (loaded_.format) {
-      if (const auto id = tokenizer->id_of(loaded_.format->end_of_turn())) end_ids_.insert(*id);
+    if (loaded_.chat != nullptr) {
+      if (const auto id = tokenizer->id_of(loaded_.chat->end_of_turn())) end_ids_.insert(*id);
     }
   }
 
@@ -423,8 +417,8 @@ class LoadedGenerator final : public TextGenerator {
 
   std::optional<Ids> encode(const Prompt& prompt, const std::string& name, core::Diagnostics& diagnostics) const {
     core::Result<std::string> text = prompt.text;
-    if (loaded_.format) text = conversation(prompt, request_.system, *loaded_.format);
-    auto ids = text ? loaded_.writing.encode(text.value(), !loaded_.format) : core::Result<Ids>(text.failure());
+    if (loaded_.chat != nullptr) text = conversation(prompt, request_.system, *loaded_.chat);
+    auto ids = text ? loaded_.writing.encode(text.value(), loaded_.chat == nullptr) : core::Result<Ids>(text.failure());
     if (ids && !ids.value().empty()) return std::move(ids.value());
     if (ids) {
       diagnostics.error({}, name + " has no token", "give it a text");

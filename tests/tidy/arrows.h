@@ -26,7 +26,7 @@ inline const std::map<std::string, Names>& layer_arrows() {
       {"trackers", {"core", "store", "net"}},
       {"sampler", {"core"}},
       {"pruner", {"core"}},
-      {"tokenizer", {"core"}},
+      {"tokenizer", {"core", "template"}},
       {"template", {"core"}},
       {"launch", {"core"}},
       {"sweep", {"core", "recipe", "registry", "resolve", "store", "artifact", "sampler", "pruner", "launch"}},

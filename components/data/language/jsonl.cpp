@@ -13,8 +13,7 @@
 #include "components/data/record/record_set.h"
 #include "components/data/record/record_stream.h"
 #include "components/tensor/tensor_spec.h"
-#include "components/tokenizer/chat/chat_format.h"
-#include "components/tokenizer/chat/written_format.h"
+#include "components/tokenizer/chat/chat_writer.h"
 #include "generated/data/jsonl.h"
 
 namespace components::data::jsonl {
@@ -44,7 +43,7 @@ std::size_t common_beginning(const Ids& one, const Ids& other) {
 class Encoder {
  public:
   /// `chat`: or why there is none, which only a conversation asks for.
-  Encoder(std::shared_ptr<const Tokenizer> tokenizer, Result<tokenizer::ChatFormat> chat, const Config& config)
+  Encoder(std::shared_ptr<const Tokenizer> tokenizer, Result<tokenizer::ChatWriterPtr> chat, const Config& config)
       : tokenizer_(std::move(tokenizer)),
         chat_(std::move(chat)),
         all_(config.loss_on == LossOn::kAll),
@@ -101,7 +100,7 @@ class Encoder {
 
   Result<Sequence> conversation(const TextRecord& record) const {
     if (!chat_) return Failure{"a conversation, but " + chat_.failure().message, chat_.failure().hint};
-    const auto rendered = chat_.value().render(record.messages);
+    const auto rendered = chat_.value()->render(record.messages);
     if (!rendered) return rendered.failure();
     const std::string& text = rendered.value().text;
     auto encoding = encoded(text, {.add_special_tokens = false});
@@ -154,7 +153,7 @@ class Encoder {
     const auto encoded = [&](const std::vector<tokenizer::Message>& answer) -> Result<Ids> {
       std::vector<tokenizer::Message> all = record.messages;
       all.insert(all.end(), answer.begin(), answer.end());
-      const auto rendered = chat_.value().render(all, /*answer=*/answer.empty());
+      const auto rendered = chat_.value()->render(all, /*answer=*/answer.empty());
       if (!rendered) return rendered.failure();
       auto encoding = tokenizer_->encode(rendered.value().text, {.add_special_tokens = false});
       if (!encoding) return encoding.failure();
@@ -199,21 +198,18 @@ class Encoder {
   }
 
   std::shared_ptr<const Tokenizer> tokenizer_;
-  Result<tokenizer::ChatFormat> chat_;
+  Result<tokenizer::ChatWriterPtr> chat_;
   bool all_, streams_;
   RecordColumns columns_;
 };
 
 /// Nothing when an error was reported. Why there is none concerns conversations only, unless the recipe names one.
-std::optional<Result<tokenizer::ChatFormat>> chat_format(const Config& config, const Tokenizer& tokenizer,
-                                                         const Inputs& inputs) {
-  if (!config.chat_format || config.chat_format->is_null()) return tokenizer::chat_format_of(tokenizer);
-  const auto written = tokenizer::written_chat_format(*config.chat_format, inputs.diagnostics);
-  if (!written) return std::nullopt;
-  auto format = written->with_tokens_of(tokenizer);
-  if (format) return format;
-  inputs.diagnostics.error(location_of(inputs.block, "chat_format"), format.failure().message, format.failure().hint);
-  return std::nullopt;
+std::optional<Result<tokenizer::ChatWriterPtr>> chat_writer(const Config& config, const Tokenizer& tokenizer,
+                                                            const Inputs& inputs) {
+  if (!config.chat_format || config.chat_format->is_null()) return tokenizer::chat_writer_of(tokenizer);
+  auto written = tokenizer::written_chat_writer(*config.chat_format, tokenizer, inputs.diagnostics);
+  if (written == nullptr) return std::nullopt;
+  return Result<tokenizer::ChatWriterPtr>(std::move(written));
 }
 
 LongRecord long_record(TooLong word) {
@@ -244,7 +240,7 @@ std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
                              "add tokenizer: {type: file, path: FOLDER}, or init_from: FOLDER with one");
     return nullptr;
   }
-  auto chat = chat_format(config, **tokenizer, inputs);
+  auto chat = chat_writer(config, **tokenizer, inputs);
   if (!chat) return nullptr;
   RecordSetOptions options;
   options.files = find_text_files(config.path, config.exclude, FileKind::kRecords, inputs);

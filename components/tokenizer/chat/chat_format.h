@@ -32,9 +32,8 @@ enum class SystemPlace {
   kNowhere,    ///< refused
 };
 
-/// How conversations become text: a small table of texts, in place of the Jinja template that a folder of Transformers
-/// holds. Special tokens are written out, the first one, too: encode the text without adding any. `{bos}` and `{eos}`
-/// are the tokenizer's tokens, see with_tokens_of().
+/// How conversations become text: a small table of texts. Special tokens are written out, the first one, too: encode
+/// the text without adding any. `{bos}` and `{eos}` are the tokenizer's tokens, see with_tokens_of().
 struct ChatFormat {
   std::string name = {};
   std::string begin = {};                          ///< before everything
@@ -71,10 +70,7 @@ struct ChatFormat {
 const std::vector<ChatFormat>& known_chat_formats();
 /// Null for a name that is not known.
 const ChatFormat* find_chat_format(std::string_view name);
-/// The format whose template a folder of Transformers holds, in chat_template.jinja or tokenizer_config.json. Failure:
-/// there is none, or one that is not known; the hint says how to name a format.
-runner::core::Result<const ChatFormat*> chat_format_of(const std::string& folder);
-/// Of the template beside the tokenizer's file, with its tokens.
-runner::core::Result<ChatFormat> chat_format_of(const Tokenizer& tokenizer);
+/// The one that a template is; null for another template.
+const ChatFormat* find_chat_format_of(std::string_view chat_template);
 
 }  // namespace components::tokenizer

@@ -1,30 +1,13 @@
 #include <xxhash.h>
 
 #include <algorithm>
-#include <cstdint>
 #include <cstdio>
-#include <filesystem>
 #include <optional>
-#include <system_error>
 
 #include "components/tokenizer/chat/chat_format.h"
-#include "runner/core/json.h"
-#include "runner/core/node.h"
-#include "runner/core/platform/files.h"
-#include "runner/core/text/text.h"
 
 namespace components::tokenizer {
 namespace {
-
-namespace fs = std::filesystem;
-
-using runner::core::Failure;
-using runner::core::Node;
-using runner::core::Result;
-
-constexpr const char* kTemplateFile = "chat_template.jinja";
-constexpr const char* kConfigFile = "tokenizer_config.json";
-constexpr std::int64_t kBytesMax = 64 << 20;  // a configuration may list every added token
 
 /// OpenAI's ChatML, and what was derived from it.
 ChatFormat chatml(std::string name, std::optional<std::string> default_system, std::vector<std::string> hashes) {
@@ -147,34 +130,12 @@ ChatFormat alpaca() {
           .system_in = SystemPlace::kFirstTurn};
 }
 
-std::string hash_of(const std::string& text) {
+std::string hash_of(std::string_view text) {
   const XXH128_hash_t hash = XXH3_128bits(text.data(), text.size());
   char digits[33];
   std::snprintf(digits, sizeof digits, "%016llx%016llx", static_cast<unsigned long long>(hash.high64),
                 static_cast<unsigned long long>(hash.low64));
   return digits;
-}
-
-/// A file of its own goes before the field of the configuration, as in Transformers.
-std::optional<std::string> template_of(const std::string& folder) {
-  std::error_code failed;
-  if (const fs::path file = fs::path(folder) / kTemplateFile; fs::is_regular_file(file, failed)) {
-    const auto text = runner::core::read_file(file.string(), kBytesMax);
-    return text ? std::make_optional(text.value()) : std::nullopt;
-  }
-  const fs::path file = fs::path(folder) / kConfigFile;
-  if (!fs::is_regular_file(file, failed)) return std::nullopt;
-  const auto text = runner::core::read_file(file.string(), kBytesMax);
-  if (!text) return std::nullopt;
-  const auto config = runner::core::parse_json(text.value());
-  const Node* found = config && config.value().is_mapping() ? config.value().find("chat_template") : nullptr;
-  return found != nullptr && found->is_string() ? std::make_optional(found->as_string()) : std::nullopt;
-}
-
-Failure unknown(const std::string& message) {
-  const std::string names =
-      runner::core::joined(known_chat_formats(), ", ", [](const ChatFormat& format) { return format.name; });
-  return {message, "set chat_format to one of " + names + ", or to a mapping of its texts"};
 }
 
 }  // namespace
@@ -204,22 +165,13 @@ const ChatFormat* find_chat_format(std::string_view name) {
   return at != all.end() ? &*at : nullptr;
 }
 
-Result<const ChatFormat*> chat_format_of(const std::string& folder) {
-  const std::optional<std::string> text = template_of(folder);
-  if (!text) return unknown("there is no chat template in " + folder);
-  const std::string hash = hash_of(*text);
+const ChatFormat* find_chat_format_of(std::string_view chat_template) {
+  const std::string hash = hash_of(chat_template);
   for (const ChatFormat& format : known_chat_formats()) {
     const auto& hashes = format.template_hashes;
     if (std::find(hashes.begin(), hashes.end(), hash) != hashes.end()) return &format;
   }
-  return unknown("the chat template in " + folder + " is not one that roux knows");
-}
-
-Result<ChatFormat> chat_format_of(const Tokenizer& tokenizer) {
-  const std::string folder = fs::path(tokenizer.description().path).parent_path().string();
-  const auto found = chat_format_of(folder.empty() ? "." : folder);
-  if (!found) return found.failure();
-  return found.value()->with_tokens_of(tokenizer);
+  return nullptr;
 }
 
 }  // namespace components::tokenizer

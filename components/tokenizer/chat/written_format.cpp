@@ -1,11 +1,13 @@
-#include "components/tokenizer/chat/written_format.h"
+#include "components/tokenizer/chat/chat_writer.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "runner/core/platform/files.h"
 #include "runner/core/text/suggest.h"
 #include "runner/core/text/text.h"
 
@@ -39,7 +41,10 @@ struct SwitchKey {
 
 constexpr SwitchKey kSwitches[] = {{"strip", &ChatFormat::strip}, {"alternate", &ChatFormat::alternate}};
 
-constexpr const char *kType = "type", *kDefaultSystem = "default_system", *kSystemIn = "system_in";
+constexpr std::int64_t kTemplateBytesMax = 1 << 20;
+
+constexpr const char *kType = "type", *kDefaultSystem = "default_system", *kSystemIn = "system_in",
+                     *kTemplate = "template";
 
 struct PlaceWord {
   const char* name;
@@ -125,7 +130,7 @@ class Reader {
       std::vector<std::string> known;
       for (const TextKey& key : kTexts) known.emplace_back(key.name);
       for (const SwitchKey& key : kSwitches) known.emplace_back(key.name);
-      known.insert(known.end(), {kDefaultSystem, kSystemIn, kType});
+      known.insert(known.end(), {kDefaultSystem, kSystemIn, kType, kTemplate});
       diagnostics_.error(value.location(), "chat_format has no key \"" + entry.key + "\"", hint_for(entry.key, known));
     }
   }
@@ -154,10 +159,36 @@ class Reader {
   ChatFormat format_;
 };
 
+/// `{template: FILE}`.
+ChatWriterPtr of_file(const Node& node, const Tokenizer& tokenizer, Diagnostics& diagnostics) {
+  const Node& file = *node.find(kTemplate);
+  if (node.entries().size() > 1) {
+    diagnostics.error(node.location(), "chat_format has a template, which other keys do not change",
+                      "remove the other keys, or edit the template");
+    return nullptr;
+  }
+  if (!file.is_string()) {
+    diagnostics.error(file.location(), "chat_format.template must be a file, got " + to_json(file, -1));
+    return nullptr;
+  }
+  const auto text = runner::core::read_file(file.as_string(), kTemplateBytesMax);
+  auto writer = text ? template_writer(text.value(), file.as_string(), tokenizer)
+                     : runner::core::Result<ChatWriterPtr>(text.failure());
+  if (writer) return writer.value();
+  diagnostics.error(file.location(), writer.failure().message, writer.failure().hint);
+  return nullptr;
+}
+
 }  // namespace
 
-std::optional<ChatFormat> written_chat_format(const Node& node, Diagnostics& diagnostics) {
-  return node.is_mapping() ? Reader(diagnostics).read(node) : named(node, diagnostics);
+ChatWriterPtr written_chat_writer(const Node& node, const Tokenizer& tokenizer, Diagnostics& diagnostics) {
+  if (node.is_mapping() && node.find(kTemplate) != nullptr) return of_file(node, tokenizer, diagnostics);
+  const auto format = node.is_mapping() ? Reader(diagnostics).read(node) : named(node, diagnostics);
+  if (!format) return nullptr;
+  auto writer = chat_writer(*format, tokenizer);
+  if (writer) return writer.value();
+  diagnostics.error(node.location(), writer.failure().message, writer.failure().hint);
+  return nullptr;
 }
 
 }  // namespace components::tokenizer
