@@ -251,7 +251,8 @@ Value slice(Machine& machine, const Value& subject, Arguments& arguments) {
 Value groupby(Machine& machine, const Value& subject, Arguments& arguments) {
   const Parameters parameters(machine, "filter groupby", arguments, {"attribute", "default", "case_sensitive"});
   const bool is_cased = parameters.is_true(2, false);
-  const Value attribute = parameters.get(0), otherwise = parameters.get(1, Value::none());
+  const Value& attribute = parameters.get(0);
+  const Value otherwise = parameters.get(1, Value::none());
   const Value absent = otherwise.is_none() ? Value() : otherwise;
   std::vector<Value> all = machine.items(subject);
   const auto keys = keys_of(machine, all, attribute, is_cased, absent);

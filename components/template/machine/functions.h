@@ -37,7 +37,7 @@ class Parameters {
   /// Null where it is not given.
   const Value* find(std::size_t i) const { return values_[i]; }
   const Value& get(std::size_t i) const;  ///< fails where it is not given
-  Value get(std::size_t i, Value otherwise) const { return values_[i] ? *values_[i] : std::move(otherwise); }
+  Value get(std::size_t i, const Value& otherwise) const { return values_[i] ? *values_[i] : otherwise; }
   std::int64_t integer(std::size_t i, std::int64_t otherwise) const;
   bool is_true(std::size_t i, bool otherwise) const { return values_[i] ? values_[i]->is_true() : otherwise; }
   const std::string& text(std::size_t i) const;  ///< fails for what is no text

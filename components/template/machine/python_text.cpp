@@ -213,10 +213,9 @@ std::string float_text(double value) {
     const int size = std::abs(exponent);
     return made + (exponent < 0 ? "e-" : "e+") + (size < 10 ? "0" : "") + std::to_string(size);
   }
-  if (exponent < 0) return made + "0." + std::string(static_cast<std::size_t>(-exponent - 1), '0') + digits;
-  if (count <= exponent + 1)
-    return made + digits + std::string(static_cast<std::size_t>(exponent + 1 - count), '0') + ".0";
-  const auto whole = static_cast<std::size_t>(exponent + 1);
+  if (exponent < 0) return made + "0." + std::string(static_cast<std::size_t>(-exponent) - 1, '0') + digits;
+  const auto whole = static_cast<std::size_t>(exponent) + 1;
+  if (digits.size() <= whole) return made + digits + std::string(whole - digits.size(), '0') + ".0";
   return made + digits.substr(0, whole) + "." + digits.substr(whole);
 }
 

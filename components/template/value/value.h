@@ -15,7 +15,8 @@ namespace components::jinja {
 
 class Callable;
 class Loop;
-class Value;
+struct List;
+struct Mapping;
 
 inline constexpr std::int32_t kNoMessage = -1;
 
@@ -37,35 +38,6 @@ struct Text {
 
 /// What Python tells apart among sequences.
 enum class Sequence { kList, kTuple, kRange, kKeys, kValues, kItems, kIterator };
-
-struct List {
-  Sequence sequence = Sequence::kList;
-  std::vector<Value> items = {};
-  std::int32_t message = kNoMessage;  ///< the message that it is a part of
-  std::int64_t range_end = 0;         ///< of a range: what it was given
-  std::size_t taken = 0;              ///< of an iterator: what was read already
-  std::uint32_t depth = 0;            ///< of the deepest value in it; what a machine makes
-  std::uint64_t weight = 1;           ///< what comparing it costs, in steps
-  std::int32_t source = kNoMessage;   ///< the message of the first of its values that has one
-  bool is_group = false;              ///< a pair of `groupby`, which has the attributes `grouper` and `list`
-};
-
-struct Mapping {
-  std::vector<std::pair<Value, Value>> entries = {};  ///< in the order of insertion
-  std::int32_t message = kNoMessage;                  ///< the message that it is, or is a part of
-  bool is_message = false;
-  std::uint32_t depth = 0;
-  std::uint64_t weight = 1;
-  std::int32_t source = kNoMessage;
-
-  const Value* find(std::string_view key) const;
-  const Value* find(const Value& key) const;
-  /// Adds or replaces; a replaced key keeps its position. `key` has to be hashable().
-  void set(const Value& key, Value value);
-
- private:
-  std::unordered_map<std::string_view, std::size_t> index_;  // of texts, once there are many entries
-};
 
 /// An absent value: what was looked for, for the message of whoever uses it.
 struct Absence {
@@ -129,7 +101,7 @@ class Value {
   const Text& as_text() const { return *static_cast<const Text*>(object_.get()); }
   const std::string& bytes() const { return as_text().bytes; }
   List& as_list() const { return *static_cast<List*>(object_.get()); }
-  const std::vector<Value>& items() const { return as_list().items; }
+  const std::vector<Value>& items() const;  ///< of a list
   /// Of a mapping or a namespace.
   Mapping& as_mapping() const { return *static_cast<Mapping*>(object_.get()); }
   const Callable& as_callable() const { return *static_cast<const Callable*>(object_.get()); }
@@ -152,6 +124,37 @@ class Value {
   } number_;
   std::shared_ptr<void> object_;
 };
+
+struct List {
+  Sequence sequence = Sequence::kList;
+  std::vector<Value> items = {};
+  std::int32_t message = kNoMessage;  ///< the message that it is a part of
+  std::int64_t range_end = 0;         ///< of a range: what it was given
+  std::size_t taken = 0;              ///< of an iterator: what was read already
+  std::uint32_t depth = 0;            ///< of the deepest value in it; what a machine makes
+  std::uint64_t weight = 1;           ///< what comparing it costs, in steps
+  std::int32_t source = kNoMessage;   ///< the message of the first of its values that has one
+  bool is_group = false;              ///< a pair of `groupby`, which has the attributes `grouper` and `list`
+};
+
+struct Mapping {
+  std::vector<std::pair<Value, Value>> entries = {};  ///< in the order of insertion
+  std::int32_t message = kNoMessage;                  ///< the message that it is, or is a part of
+  bool is_message = false;
+  std::uint32_t depth = 0;
+  std::uint64_t weight = 1;
+  std::int32_t source = kNoMessage;
+
+  const Value* find(std::string_view key) const;
+  const Value* find(const Value& key) const;
+  /// Adds or replaces; a replaced key keeps its position. `key` has to be hashable().
+  void set(const Value& key, Value value);
+
+ private:
+  std::unordered_map<std::string_view, std::size_t> index_;  // of texts, once there are many entries
+};
+
+inline const std::vector<Value>& Value::items() const { return as_list().items; }
 
 /// Python's `==`. Nothing that a template makes is nested deeply enough to end the stack: the machine bounds it. It may
 /// take as long as the weights of both say, so what runs a template asks Machine::same().
