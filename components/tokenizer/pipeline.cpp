@@ -211,13 +211,15 @@ void Pipeline::add_offsets(const Pieces& pieces, const Piece& piece, const Token
                            std::vector<Source>& sources) const {
   std::size_t begin = 0;
   std::size_t covered = 0;
+  const std::size_t last = piece.text.size() - 1;
   for (std::size_t i = first; i < tokens.ids.size(); ++i) covered += tokens.lengths[i];
   if (parts_.pre_tokenizers.bytes && covered < piece.text.size()) {
     return add_shifted_offsets(pieces, piece, tokens, first, sources);
   }
   for (std::size_t i = first; i < tokens.ids.size(); ++i) {
-    const std::size_t end = begin + tokens.lengths[i];
-    sources.push_back({pieces.source_of(piece, begin).begin, pieces.source_of(piece, end - 1).end});
+    // The bytes of a suffix that a word gets, by themselves, are more than the text has.
+    const std::size_t from = std::min(begin, last), end = begin + tokens.lengths[i];
+    sources.push_back({pieces.source_of(piece, from).begin, pieces.source_of(piece, std::min(end - 1, last)).end});
     begin = end;
   }
 }
@@ -255,9 +257,11 @@ void Pipeline::add_shifted_offsets(const Pieces& pieces, const Piece& piece, con
     byte_at.insert(byte_at.end(), size, i);
   }
   std::size_t begin = 0;
+  const std::size_t last = byte_at.size() - 1;
   for (std::size_t i = first; i < tokens.ids.size(); ++i) {
     const std::size_t end = begin + parts_.model->vocabulary().token_of(tokens.ids[i]).value_or("?").size();
-    sources.push_back({pieces.source_of(piece, byte_at[begin]).begin, pieces.source_of(piece, byte_at[end - 1]).end});
+    sources.push_back({pieces.source_of(piece, byte_at[std::min(begin, last)]).begin,
+                       pieces.source_of(piece, byte_at[std::min(end - 1, last)]).end});
     begin = end;
   }
 }

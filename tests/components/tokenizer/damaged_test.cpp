@@ -1,4 +1,5 @@
 #include <catch2/catch.hpp>
+#include <cstdio>
 #include <fstream>
 #include <string>
 
@@ -231,4 +232,30 @@ TEST_CASE("a folder without a tokenizer says what it needs", "[tokenizer]") {
   const auto read = read_tokenizer(folder.path());
   CHECK(read.failure().message == folder.path() + ": there is no tokenizer in this folder");
   CHECK(read_tokenizer(folder / "x").failure().message == folder / "x: there is no such file or folder");
+}
+
+// Found by the fuzzer: the bytes of the suffix were looked for behind the text.
+TEST_CASE("places of tokens lie in the text where a word's suffix falls apart into bytes", "[tokenizer][damaged]") {
+  std::string vocabulary = R"("vocab":{"<unk>":0)";
+  for (int byte = 0; byte < 256; ++byte) {
+    char name[16];
+    std::snprintf(name, sizeof name, ",\"<0x%02X>\":%d", byte, byte + 1);
+    vocabulary += name;
+  }
+  const tests::TempDir folder;
+  const std::string ending(1000, 'e');
+  write(folder / "tokenizer.json",
+        with(R"("normalizer":{"type":"Replace","pattern":{"String":"!"},"content":"?"})",
+             vocabulary + R"(},"merges":[],"unk_token":"<unk>","byte_fallback":true,"end_of_word_suffix":")" + ending +
+                 "\""));
+  const auto tokenizer = read_tokenizer(folder / "tokenizer.json");
+  REQUIRE(tokenizer);
+  const std::string text = "\xC3\xA9!";
+  const auto encoding = tokenizer.value()->encode(text, {.with_offsets = true});
+  REQUIRE(encoding);
+  REQUIRE(encoding.value().offsets.size() == encoding.value().ids.size());
+  for (const auto& [begin, end] : encoding.value().offsets) {
+    CHECK(begin < end);
+    CHECK(end <= 2);
+  }
 }
