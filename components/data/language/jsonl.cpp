@@ -53,6 +53,7 @@ class Encoder {
       columns_ = {name(config.columns->text),     name(config.columns->prompt), name(config.columns->completion),
                   name(config.columns->messages), name(config.columns->chosen), name(config.columns->rejected)};
     }
+    columns_.instructions_are_chat = config.chat_format && !config.chat_format->is_null();
   }
 
   Result<Sequence> operator()(const std::string& text, std::int64_t /*vocab_size*/) const {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <string_view>
 #include <utility>
 
 #include "components/data/record/unread_fields.h"
@@ -115,6 +116,45 @@ Result<TextRecord> instruction(const Node& object) {
       (given.empty() ? kAlpaca + task.value() : kAlpacaInput + task.value() + "\n\n### Input:\n" + given) +
       "\n\n### Response:\n";
   return TextRecord{.kind = TextRecord::Kind::kCompletion, .prompt = prompt, .text = output.value()};
+}
+
+/// The turns before an instruction, pairs of a question and an answer.
+Failure bad_history(const Node& history) {
+  return {std::string("history is ") + type_of(history) + ", not a list of [question, answer]", ""};
+}
+
+Result<TextRecord> instruction_as_chat(const Node& object) {
+  const auto task = text_of(object, "instruction"), output = text_of(object, "output");
+  if (!task) return task.failure();
+  if (!output) return output.failure();
+  TextRecord record{.kind = TextRecord::Kind::kMessages};
+  std::string question = task.value();
+  for (const char* key : {"system", "input"}) {
+    const Node* value = object.find(key);
+    if (value == nullptr || value->is_null()) continue;
+    const auto read = text_of(object, key);
+    if (!read) return read.failure();
+    if (read.value().empty()) continue;
+    if (key == std::string_view("system")) {
+      record.messages.push_back({"system", read.value()});
+    } else {
+      question += (question.empty() ? "" : "\n") + read.value();
+    }
+  }
+  const Node* history = object.find("history");
+  if (history != nullptr && !history->is_null()) {
+    if (!history->is_sequence()) return bad_history(*history);
+    for (const Node& turn : history->items()) {
+      const bool is_pair =
+          turn.is_sequence() && turn.items().size() == 2 && turn.items()[0].is_string() && turn.items()[1].is_string();
+      if (!is_pair) return bad_history(turn);
+      record.messages.push_back({"user", turn.items()[0].as_string()});
+      record.messages.push_back({"assistant", turn.items()[1].as_string()});
+    }
+  }
+  record.messages.push_back({"user", std::move(question)});
+  record.messages.push_back({"assistant", output.value()});
+  return record;
 }
 
 Result<TextRecord> conversation(const Node& object, const std::string& key, const char* role, const char* content) {
@@ -264,7 +304,8 @@ Result<TextRecord> read_form(const Node& object, const Names& names, const Recor
   if (has(object, names.pair.prompt) || has(object, names.answer)) {
     return completion(object, names.pair.prompt, names.answer);
   }
-  if (has(object, "instruction")) return instruction(object);
+  if (has(object, "instruction"))
+    return columns.instructions_are_chat ? instruction_as_chat(object) : instruction(object);
   if (has(object, names.messages)) return conversation(object, names.messages, "role", "content");
   if (has(object, kShareGpt)) return conversation(object, kShareGpt, "from", "value");
   return Failure{
@@ -274,13 +315,17 @@ Result<TextRecord> read_form(const Node& object, const Names& names, const Recor
 }
 
 /// The fields that a record of this kind is made of.
-std::vector<std::string> fields_of(const TextRecord& record, const Node& object, const Names& names) {
+std::vector<std::string> fields_of(const TextRecord& record, const Node& object, const Names& names,
+                                   const RecordColumns& columns) {
+  const bool is_instruction = columns.instructions_are_chat && columns.messages.empty() && has(object, "instruction");
   switch (record.kind) {
     case TextRecord::Kind::kText: return {names.text};
     case TextRecord::Kind::kCompletion:
       if (has(object, names.answer)) return {names.pair.prompt, names.answer};
       return {"instruction", "input", "output"};
-    case TextRecord::Kind::kMessages: return {has(object, names.messages) ? names.messages : kShareGpt};
+    case TextRecord::Kind::kMessages:
+      if (is_instruction) return {"instruction", "input", "output", "system", "history"};
+      return {has(object, names.messages) ? names.messages : kShareGpt};
     case TextRecord::Kind::kPair:
     case TextRecord::Kind::kMessagePair: break;
   }
@@ -313,7 +358,7 @@ Result<TextRecord> parse_text_record(const std::string& line, const RecordColumn
     return Failure{"label is false: a bad answer would be learnt as a good one",
                    "leave such records out: on_bad_record: skip"};
   }
-  std::vector<std::string> read = fields_of(record.value(), object, names);
+  std::vector<std::string> read = fields_of(record.value(), object, names, columns);
   const std::vector<std::string> lists = read;
   // A good answer is learnt as one.
   if (const Node* label = object.find("label");

@@ -11,6 +11,7 @@ namespace components::data {
 /// The names of a record's fields, where they are others than the usual ones; "": the usual one.
 struct RecordColumns {
   std::string text, prompt, completion, messages, chosen, rejected;
+  bool instructions_are_chat = false;  ///< an instruction is a user's message, as the set has a chat format of its own
 };
 
 /// A record of a JSONL file of texts.
@@ -27,7 +28,8 @@ struct TextRecord {
 };
 
 /// Reads a line: {text}, {prompt, chosen, rejected} or {chosen, rejected} that begin alike, {prompt, completion},
-/// {instruction, input, output} with Alpaca's prompt, {messages: [{role, content}]} or ShareGPT's {conversations:
+/// {instruction, input, output} with Alpaca's prompt or as a conversation, which `system` and `history`, a list of
+/// [question, answer], may begin; {messages: [{role, content}]} or ShareGPT's {conversations:
 /// [{from, value}]}; of several the first in this order. A field that is null is not there; those without a meaning are
 /// skipped. Failure: no JSON object, none of these, or a field of another type, by name; what would be learnt as
 /// something else than it is: a message with a weight other than 1, an answer whose `label` is false, a call of a tool
