@@ -1,6 +1,9 @@
 #include "runner/words/draft.h"
 
+#include <algorithm>
 #include <utility>
+
+#include "runner/core/text/text.h"
 
 namespace runner::words {
 namespace {
@@ -64,6 +67,19 @@ Node Draft::ordered() const {
     if (sorted.find(entry.key) == nullptr) sorted.set(entry.key, entry.value);
   }
   return sorted;
+}
+
+std::vector<Node> items_of(const Node& value) {
+  if (value.is_sequence()) return value.items();
+  if (!value.is_string()) return {value};
+  std::vector<Node> items;
+  for (std::string_view rest = value.as_string(); !rest.empty();) {
+    const std::size_t end = std::min(rest.find(','), rest.size());
+    const std::string item(core::trimmed(rest.substr(0, end)));
+    if (!item.empty()) items.push_back(Node::string(item, value.location()));
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  return items;
 }
 
 bool asks_for_something(const Node& value) {

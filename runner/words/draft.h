@@ -2,6 +2,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "runner/core/node.h"
 
@@ -21,6 +22,9 @@ class Draft {
  private:
   core::Node recipe_ = core::Node::mapping();
 };
+
+/// The items of a list, or of a text between its commas.
+std::vector<core::Node> items_of(const core::Node& value);
 
 /// False for null, `false`, an empty text, list or mapping: of no effect in most configurations.
 bool asks_for_something(const core::Node& value);

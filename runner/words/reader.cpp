@@ -129,6 +129,15 @@ void Reader::judge(const Node::Entry& entry, const Word& word, const std::string
     if (word.rule.empty()) read_block(entry.value, word.inner, prefix + entry.key + ".", draft);
     return;
   }
+  const bool is_list = entry.value.is_sequence() || text.find(',') != std::string::npos;
+  if (!word.rule.empty() && !word.values.empty() && is_list && !is_listed) {  // several such values
+    for (const Node& item : items_of(entry.value)) {
+      Node::Entry one = entry;
+      one.value = item;
+      tell(one, outcome_of(word, item), prefix + entry.key, word);
+    }
+    return;
+  }
   const Outcome outcome = outcome_of(word, entry.value);
   tell(entry, outcome, prefix + entry.key, word);
   const bool is_taken = outcome.kind == Kind::kTaken || outcome.kind == Kind::kChanged;

@@ -73,17 +73,34 @@ std::vector<Word> words_of(const Node& keys) {
   return words;
 }
 
+/// The words of `base`, each as `own` has it where it does, and then the others of `own`.
+std::vector<Word> extended(std::vector<Word> base, const std::vector<Word>& own) {
+  for (const Word& word : own) {
+    const auto same = std::find_if(base.begin(), base.end(), [&](const Word& one) { return one.key == word.key; });
+    if (same != base.end()) {
+      *same = word;
+    } else {
+      base.push_back(word);
+    }
+  }
+  return base;
+}
+
 const std::map<std::string, Table, std::less<>>& tables() {
   static const auto* const all = [] {
     auto* const found = new std::map<std::string, Table, std::less<>>;
+    std::vector<std::pair<std::string, std::string>> heirs;
     for (const std::string_view json : std::span(kTables, kTableCount)) {
       const auto parsed = core::parse_json(json);
       RUNNER_ASSERT(parsed.ok(), "the tests read every table of schemas/words");
       const Node& node = parsed.value();
       std::string name = text_of(node, "name");
+      if (const std::string base = text_of(node, "extends"); !base.empty()) heirs.emplace_back(name, base);
       Table table{name, text_of(node, "tool"), text_of(node, "source"), words_of(*node.find("keys"))};
       found->emplace(std::move(name), std::move(table));
     }
+    for (const auto& [heir, base] : heirs)
+      found->at(heir).words = extended(found->at(base).words, found->at(heir).words);
     return found;
   }();
   return *all;

@@ -58,7 +58,8 @@ struct Word {
 /// `to` and `changed`, `no_effect`, `refused` and `instead`, `planned` and `instead` (an error) or `meanwhile` (a
 /// warning) say what becomes of a key or a value; a value that is no mapping is what the recipe says. `other` is for
 /// the values that are not listed ("copy": as they are), `also` sets further keys, `as` is `interval` or `per_epoch`.
-/// `keys` are those of the mapping; the name of another key stands for that one's.
+/// `keys` are those of the mapping; the name of another key stands for that one's. `"extends": NAME` at the top takes
+/// the entries of another table, which the table's own replace; that one extends none.
 struct Table {
   std::string name, tool, source;
   std::vector<Word> words;

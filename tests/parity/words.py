@@ -1,9 +1,13 @@
 """Compares schemas/words/*.json with the configuration classes of the tools.
 
 usage: words.py axolotl GIT_DIR
+       words.py llama_factory GIT_DIR
+       words.py trainer FOLDER_OF_TRANSFORMERS
+       words.py trl FOLDER_OF_TRL
 
-GIT_DIR is a git directory of the tool's repository that has the commit of the table's `source`. Every field of a
-schema class has to be an entry of the table. Nothing of the tool is imported: the classes are read as text.
+GIT_DIR is a git directory of the tool's repository that has the commit of the table's `source`; the folders are those
+of the installed packages. Every field of a configuration class has to be an entry of the table. Nothing of the tool is
+imported: the classes are read as text.
 """
 
 import ast
@@ -66,17 +70,64 @@ def axolotl(directory, table):
             classes += 1
             keys = table["keys"][block]["keys"] if block else table["keys"]
             missing += [f"{name}.{field}" for field in fields if field not in keys]
-    print(f"axolotl: {classes} classes, {len(missing)} fields without an entry")
+    print(f"axolotl: {classes} classes")
+    return missing
+
+
+def words_of(name):
+    """The table and its keys, those of the table that it extends included."""
+    table = json.loads((WORDS / f"{name}.json").read_text())
+    base = words_of(table["extends"])[1] if "extends" in table else {}
+    return table, {**base, **table["keys"]}
+
+
+def missing_of(classes, keys, left_out=()):
+    """Fields of {class: fields} without an entry; those that begin with an underscore are the tool's own."""
+    return [f"{name}.{field}" for name, fields in classes for field in fields
+            if name not in left_out and field not in keys and not field.startswith("_")]
+
+
+def trainer(folder, keys):
+    classes = list(fields_of((pathlib.Path(folder) / "training_args.py").read_text()))
+    return missing_of(classes, keys)
+
+
+def trl(folder, keys):
+    """`folder`: of the package. Classes of SFT, DPO, KTO and rewards, of the model and of the data."""
+    missing = []
+    for path in ("trainer/base_config.py", "trainer/sft_config.py", "trainer/dpo_config.py", "trainer/kto_config.py",
+                 "trainer/reward_config.py", "trainer/model_config.py", "scripts/utils.py"):
+        classes = dict(fields_of((pathlib.Path(folder) / path).read_text()))
+        inner = classes.pop("DatasetConfig", [])
+        missing += missing_of(classes.items(), keys)
+        missing += missing_of([("DatasetConfig", inner)], keys["datasets"]["keys"])
+    return missing
+
+
+def llama_factory(directory, table, keys):
+    commit = table["source"].split()[1]
+    missing = []
+    for folder in ("src/llamafactory/hparams", "src/llamafactory/v1/config"):
+        for path in git(directory, "ls-tree", "-r", "--name-only", commit, folder).split():
+            missing += missing_of(fields_of(git(directory, "show", commit + ":" + path)), keys)
     return missing
 
 
 def main():
-    if len(sys.argv) != 3 or sys.argv[1] != "axolotl":
+    names = ("axolotl", "trainer", "trl", "llama_factory")
+    if len(sys.argv) != 3 or sys.argv[1] not in names:
         sys.exit(__doc__)
-    table = json.loads((WORDS / "axolotl.json").read_text())
-    missing = axolotl(sys.argv[2], table)
-    for name in missing:
-        print("  " + name)
+    name, place = sys.argv[1:]
+    table, keys = words_of(name)
+    if name == "axolotl":
+        missing = axolotl(place, table)
+    elif name == "llama_factory":
+        missing = llama_factory(place, table, keys)
+    else:
+        missing = trainer(place, keys) if name == "trainer" else trl(place, keys)
+    print(f"{name}: {len(keys)} entries, {len(missing)} fields without one")
+    for field in missing:
+        print("  " + field)
     sys.exit(1 if missing else 0)
 
 

@@ -51,6 +51,14 @@ void check_sections(const Node& sections, core::Diagnostics& diagnostics) {
   for (const Node::Entry& section : sections.entries()) {
     const Node* there = whole.find(section.key);
     const bool is_block = section.value.is_mapping() && section.value.find("type") != nullptr;
+    // Beside init_from a model changes some of the configuration there.
+    if (section.key == "model" && is_block && sections.find("init_from") != nullptr &&
+        section.value.find("config") == nullptr) {
+      Node model = section.value;
+      model.set("config", Node::string("config.json"));
+      whole.set(section.key, std::move(model));
+      continue;
+    }
     if (!section.value.is_mapping() || is_block || there == nullptr || !there->is_mapping()) {
       whole.set(section.key, section.value);
       continue;

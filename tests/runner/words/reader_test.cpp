@@ -10,6 +10,8 @@
 
 #include "runner/core/json.h"
 #include "runner/recipe/read.h"
+#include "runner/words/draft.h"
+#include "runner/words/table.h"
 #include "runner/words/tables.h"
 
 namespace runner::words {
@@ -156,6 +158,33 @@ TEST_CASE("what cannot be kept is an error with a remedy", "[words]") {
         "a.yml:1:24: warning: context_parallel_size 4 is not supported yet: each process holds whole sequences "
         "and whole layers, which needs more memory\n"
         "  hint: divide gradient_accumulation_steps by it, so that a step has as many samples as before\n");
+}
+
+TEST_CASE("a table that extends another has its words, and its own in their place", "[words]") {
+  const auto& base = table_of("trainer").words;
+  const auto& heir = table_of("llama_factory").words;
+  for (const Word& word : base) {
+    INFO(word.key);
+    CHECK(find(heir, word.key) != nullptr);
+  }
+  CHECK(find(base, "cutoff_len") == nullptr);
+  CHECK(find(heir, "cutoff_len")->rule == "data");
+  CHECK(find(base, "max_length") == nullptr);
+  CHECK(find(heir, "learning_rate")->fallback->as_double() == 5e-5);
+  CHECK_FALSE(find(table_of("trl").words, "learning_rate")->fallback);  // of each method another
+  CHECK(heir.front().key == base.front().key);
+}
+
+TEST_CASE("a list and a text with commas have the same items", "[words]") {
+  const auto joined = [](const Node& value) {
+    std::string text;
+    for (const Node& item : items_of(value)) text += "<" + item.scalar_text() + ">";
+    return text;
+  };
+  CHECK(joined(Node::string("a, b,,c ,")) == "<a><b><c>");
+  CHECK(joined(Node::string("")).empty());
+  CHECK(joined(Node::sequence({Node::string("a, b"), Node::integer(3)})) == "<a, b><3>");
+  CHECK(joined(Node::floating(0.5)) == "<0.5>");
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 #include "runner/cli/group/import/accelerate_import.h"
 #include "runner/cli/group/import/axolotl_import.h"
 #include "runner/cli/group/import/command_line.h"
-#include "runner/cli/group/import/import_draft.h"
+#include "runner/cli/group/import/import_parts.h"
 #include "runner/cli/group/import/launcher.h"
 #include "runner/cli/group/import/trainer_import.h"
 #include "runner/cli/launch_config.h"
@@ -94,7 +94,7 @@ Node recipe_of_script(const Node& config, core::Diagnostics& diagnostics) {
 /// What a configuration of another trainer comes to; nothing for one of Accelerate. `rows`: what became of its keys.
 std::optional<Node> recipe_of(const Node& config, std::vector<words::Row>& rows, core::Diagnostics& diagnostics) {
   if (is_axolotl(config)) return recipe_of_axolotl(config, rows, diagnostics);
-  if (is_trainer(config)) return recipe_of_trainer(config, diagnostics);
+  if (is_trainer(config)) return recipe_of_trainer(config, rows, diagnostics);
   if (config.find(kScript) != nullptr) return recipe_of_script(config, diagnostics);
   if (is_deepspeed(config)) return recipe_of_deepspeed(config, diagnostics);
   return std::nullopt;

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "runner/cli/group/import/import_draft.h"
+#include "runner/cli/group/import/import_parts.h"
 #include "runner/core/text/text.h"
 #include "runner/core/text/utf8.h"
 

@@ -13,7 +13,8 @@
 #include <utility>
 
 #include "runner/cli/group/import/axolotl_data.h"
-#include "runner/cli/group/import/import_draft.h"
+#include "runner/cli/group/import/import_parts.h"
+#include "runner/cli/group/import/trainer_rules.h"
 #include "runner/core/text/text.h"
 #include "runner/core/text/utf8.h"
 
@@ -182,32 +183,6 @@ void take_lengths(Reader& reader) {
     }
   } else {
     reader.draft().put("training.max_epochs", epochs != nullptr ? *epochs : Node::integer(1));
-  }
-}
-
-/// What the Trainer hands to optimizers of this kind alone.
-void take_betas(Reader& reader) {
-  const Node* type = reader.draft().find("optimizer.type");
-  const std::string name = type != nullptr && type->is_string() ? type->as_string() : "";
-  const bool is_adam = name == "adam" || name == "adamw";
-  const Node *beta1 = reader.get("adam_beta1"), *beta2 = reader.get("adam_beta2"), *eps = reader.get("adam_epsilon");
-  const bool is_muon = name == "muon";
-  if (is_muon) {
-    if (const Node* rate = reader.get("learning_rate")) reader.draft().put("optimizer.adamw_lr", *rate);
-  }
-  const auto beta = [](const Node* written, double usual) {
-    return written != nullptr ? *written : Node::floating(usual);
-  };
-  if ((is_adam || is_muon || name == "lion") && (beta1 != nullptr || beta2 != nullptr)) {
-    reader.draft().put(is_muon ? "optimizer.adamw_betas" : "optimizer.betas",
-                       Node::sequence({beta(beta1, 0.9), beta(beta2, 0.999)}));
-  } else {
-    for (const char* key : {"adam_beta1", "adam_beta2"}) reader.note(key, Kind::kNoEffect, name + " does not read it");
-  }
-  if (eps != nullptr && (is_adam || is_muon)) {
-    reader.draft().put(is_muon ? "optimizer.adamw_eps" : "optimizer.eps", *eps);
-  } else {
-    reader.note("adam_epsilon", Kind::kNoEffect, name + " does not read it");
   }
 }
 

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runner/core/diagnostics.h"
+#include "runner/core/node.h"
+
+// Shared by what `roux config import` makes a recipe of.
+
+namespace runner::cli {
+
+/// Sets what `fsdp`, `fsdp_config` and `deepspeed` of a Trainer's arguments come to. The optimizer and the schedule of
+/// DeepSpeed's file take the place of those that are a default there; what is not there is left out, with a warning.
+void take_sharding(const core::Node& config, core::Node& recipe, core::Diagnostics& diagnostics);
+
+/// A folder that is here, or OWNER/NAME as a name of the Hub.
+std::string model_path(const std::string& name);
+
+/// `95%`, to a tenth, of a part of 1.
+std::string percent_of(double part);
+
+/// The sets as one block, each with `split`, which may be "".
+core::Node joined_sets(std::vector<core::Node> sets, const std::string& split);
+
+}  // namespace runner::cli

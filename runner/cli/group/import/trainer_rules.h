@@ -1,0 +1,22 @@
+#pragma once
+
+#include "runner/cli/group/import/trainer_method.h"
+#include "runner/words/reader.h"
+
+// Rules for arguments of Transformers' Trainer, as words::Reader calls them.
+
+namespace runner::cli {
+
+/// Betas, eps and weight decay, as the optimizer that was chosen has them.
+void take_betas(words::Reader& reader);
+void take_trainer_optimizer(words::Reader& reader, const TrainerMethod& method);
+void take_trainer_schedule(words::Reader& reader, const TrainerMethod& method);
+void take_trainer_lengths(words::Reader& reader);
+void take_trainer_precision(words::Reader& reader, const TrainerMethod& method);
+/// When to log, to evaluate and to save.
+void take_trainer_intervals(words::Reader& reader, const TrainerMethod& method);
+void take_trainer_best(words::Reader& reader);
+void take_trainer_trackers(words::Reader& reader, const TrainerMethod& method);
+void take_trainer_run_name(words::Reader& reader);
+
+}  // namespace runner::cli
