@@ -106,6 +106,10 @@ class Encoder {
     const std::string& text = rendered.value().text;
     auto encoding = encoded(text, {.add_special_tokens = false});
     if (!encoding) return encoding.failure();
+    if (encoding.value().ids.empty()) {
+      return Failure{"the chat format writes nothing of this conversation",
+                     "look for a loop over another name than messages, or a condition that is never true"};
+    }
     Spans answers;
     std::size_t at = 0, counted = 0;  // bytes, and the characters in them
     for (const auto& [begin, finish] : rendered.value().answers) {
