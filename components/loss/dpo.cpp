@@ -255,6 +255,10 @@ std::vector<Term> terms_of(const Config& config, const Inputs& inputs) {
     }
     terms.push_back({*type, weight});
   }
+  if (!terms.empty() && std::all_of(terms.begin(), terms.end(), [](const Term& term) { return term.weight == 0; })) {
+    return error("losses", "each weight in losses is 0, so nothing would be learnt",
+                 "give one of them a weight above 0");
+  }
   if (!terms.empty() && config.loss_type != Config().loss_type) {  // a recorded recipe has the default, too
     return error("losses", "losses stands in place of loss_type, which is " + std::string(to_text(config.loss_type)),
                  "remove loss_type, and give it a weight in losses");
@@ -267,6 +271,9 @@ std::vector<Term> terms_of(const Config& config, const Inputs& inputs) {
   };
   if (config.label_smoothing > 0 && !has({LossType::kSigmoid, LossType::kRobust, LossType::kExoPair})) {
     return error("label_smoothing", "label_smoothing is for sigmoid, robust and exo_pair", "leave label_smoothing out");
+  }
+  if (config.discopop_tau != Config().discopop_tau && !has({LossType::kDiscopop})) {
+    return error("discopop_tau", "discopop_tau is for discopop", "leave discopop_tau out");
   }
   if (config.label_smoothing == 0 && has({LossType::kExoPair})) {
     return error("label_smoothing", "exo_pair needs label_smoothing above 0", "write label_smoothing: 0.001");
