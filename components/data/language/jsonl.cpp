@@ -259,6 +259,11 @@ std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
   options.fill.multiple = config.pad_to_multiple_of;
   options.on_bad_record = config.on_bad_record == OnBadRecord::kSkip ? BadRecord::kSkip : BadRecord::kError;
   options.use(*tokenizer);
+  if (config.chat_format) {
+    if (std::string file = tokenizer::written_template_file(*config.chat_format); !file.empty()) {
+      options.read_beside.push_back(std::move(file));
+    }
+  }
   options.parse = Encoder(*tokenizer, std::move(*chat), config);
   options.text_field = text_field_of(config);
   options.parse_text = [tokenizer = *tokenizer](const std::string& text) { return encoded_text(*tokenizer, text); };

@@ -44,6 +44,7 @@ struct RecordSetOptions {
   std::string text_field;
   std::function<runner::core::Result<Sequence>(const std::string& text)> parse_text;
   std::shared_ptr<const tokenizer::Tokenizer> tokenizer;  ///< for text of ids; may be null
+  std::vector<std::string> read_beside;  ///< further files that sequences depend on, such as a chat template
 
   /// Records are texts of this one: its vocabulary, and where it fills and cuts.
   void use(std::shared_ptr<const tokenizer::Tokenizer> its);

@@ -71,7 +71,7 @@ void pack(RecordsRead& content, std::int64_t row_length) {
 class RecordSet final : public TokenizedSet {
  public:
   RecordSet(BatchSpec signature, RecordsRead content, const RecordSetOptions& options)
-      : TokenizedSet(options.files, options.tokenizer),
+      : TokenizedSet(options),
         signature_(std::move(signature)),
         content_(std::move(content)),
         units_(options.units),

@@ -288,7 +288,7 @@ class RecordStream final : public Stream {
 class StreamedRecords final : public TokenizedSet {
  public:
   explicit StreamedRecords(std::shared_ptr<const Recipe> recipe)
-      : TokenizedSet(recipe->options().files, recipe->options().tokenizer), recipe_(std::move(recipe)) {}
+      : TokenizedSet(recipe->options()), recipe_(std::move(recipe)) {}
 
   const BatchSpec& signature() const override { return recipe_->signature; }
   std::int64_t size() const override { return kEndless; }

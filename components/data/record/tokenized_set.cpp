@@ -1,20 +1,19 @@
 #include "components/data/record/tokenized_set.h"
 
-#include <utility>
-
 #include "components/tokenizer/tokenizer.h"
 #include "runner/core/error.h"
 
 namespace components::data {
 
-TokenizedSet::TokenizedSet(const std::vector<TextFile>& files, std::shared_ptr<const tokenizer::Tokenizer> tokenizer)
-    : tokenizer_(std::move(tokenizer)) {
-  for (const TextFile& file : files) paths_.push_back(file.path);
+TokenizedSet::TokenizedSet(const RecordSetOptions& options)
+    : read_beside_(options.read_beside), tokenizer_(options.tokenizer) {
+  for (const TextFile& file : options.files) paths_.push_back(file.path);
 }
 
 std::vector<std::string> TokenizedSet::files() const {
   std::vector<std::string> all = paths_;
   if (tokenizer_ != nullptr) all.push_back(tokenizer_->description().path);
+  all.insert(all.end(), read_beside_.begin(), read_beside_.end());
   return all;
 }
 

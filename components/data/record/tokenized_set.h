@@ -7,17 +7,16 @@
 #include <vector>
 
 #include "components/data/data.h"
-#include "components/data/text_files.h"
+#include "components/data/record/record_options.h"
 
 namespace components::data {
 
 /// What all sets of files of ids or texts have in common: their files, and the tokenizer that shows their ids.
 class TokenizedSet : public Dataset {
  public:
-  /// `tokenizer` may be null.
-  TokenizedSet(const std::vector<TextFile>& files, std::shared_ptr<const tokenizer::Tokenizer> tokenizer);
+  explicit TokenizedSet(const RecordSetOptions& options);
 
-  /// Those of the set and the tokenizer's.
+  /// Those of the records, the tokenizer's, and what is read beside.
   std::vector<std::string> files() const override;
   std::shared_ptr<const tokenizer::Tokenizer> tokenizer() const override { return tokenizer_; }
   std::string decode(std::span<const std::int64_t> ids) const override;
@@ -27,7 +26,7 @@ class TokenizedSet : public Dataset {
   const std::vector<std::string>& paths() const { return paths_; }
 
  private:
-  std::vector<std::string> paths_;
+  std::vector<std::string> paths_, read_beside_;
   std::shared_ptr<const tokenizer::Tokenizer> tokenizer_;
 };
 

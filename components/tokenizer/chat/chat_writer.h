@@ -45,5 +45,7 @@ runner::core::Result<ChatWriterPtr> chat_writer_of(const Tokenizer& tokenizer);
 /// an error was reported.
 ChatWriterPtr written_chat_writer(const runner::core::Node& node, const Tokenizer& tokenizer,
                                   runner::core::Diagnostics& diagnostics);
+/// The file of `{template: FILE}`; "" of what names none.
+std::string written_template_file(const runner::core::Node& node);
 
 }  // namespace components::tokenizer

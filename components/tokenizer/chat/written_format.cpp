@@ -181,6 +181,11 @@ ChatWriterPtr of_file(const Node& node, const Tokenizer& tokenizer, Diagnostics&
 
 }  // namespace
 
+std::string written_template_file(const Node& node) {
+  const Node* file = node.is_mapping() ? node.find(kTemplate) : nullptr;
+  return file != nullptr && file->is_string() ? file->as_string() : "";
+}
+
 ChatWriterPtr written_chat_writer(const Node& node, const Tokenizer& tokenizer, Diagnostics& diagnostics) {
   if (node.is_mapping() && node.find(kTemplate) != nullptr) return of_file(node, tokenizer, diagnostics);
   const auto format = node.is_mapping() ? Reader(diagnostics).read(node) : named(node, diagnostics);
