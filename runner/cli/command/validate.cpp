@@ -153,7 +153,7 @@ void add_validate(Command app, Session& session) {
       "\nExamples:\n"
       "  roux validate recipes/quickstart.yaml\n"
       "  roux validate recipes/*.yaml --quiet\n"
-      "  roux validate recipe.yaml --fix      \"adamv\" becomes \"adam\"\n"
+      "  roux validate recipe.yaml --fix      \"max_step\" becomes \"max_steps\"\n"
       "  roux validate recipe.yaml --format json\n"
       "  roux validate recipes/quickstart.yaml --set training.max_steps=10\n");
   command.callback(
