@@ -8,13 +8,15 @@ trap 'rm -rf "$work"' EXIT
 unset CI ROUX_DEPS ROUX_PRESET
 export GIT_CONFIG_GLOBAL=/dev/null ROUX_SKIP_BUILD=1 LC_ALL=C work PATH=$work/bin:$PATH
 tree=$work/tree
-mkdir -p "$work/bin" "$tree"/{.deps,build/dev/bin,docs,schemas/loss,components/loss,runner/{cmake,store,query}} \
+mkdir -p "$work/bin" "$tree"/{.deps,.deps-arrow,build/dev/bin,docs,schemas/loss,components/loss} \
+  "$tree"/runner/{cmake,store,query} \
   "$tree"/tests/{ci,runner/store,runner/query,components/loss}
 cd "$tree"
 cp "$source_tree"/runner/cmake/{setup,changes}.sh runner/cmake
 cp "$source_tree/tests/run" tests
 cp "$source_tree/tests/ci/changed.sh" tests/ci
-touch .deps/roux-pins.txt runner/cmake/{libtorch,debian-packages}.txt docs/style.md schemas/loss/mse.json \
+touch .deps{,-arrow}/roux-pins.txt runner/cmake/{libtorch,arrow,debian-packages}.txt docs/style.md \
+  schemas/loss/mse.json \
   runner/{store,query}/a.{cpp,h} runner/query/b.cpp tests/runner/{store/log,query/a,query/b}_test.cpp \
   tests/components/loss/mse_test.cpp tests/runner/store/rows.csv roux
 printf '/build\n/.deps*\n' >.gitignore
