@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <filesystem>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -131,7 +132,9 @@ class Sets {
   }
 
   static bool names_file(const std::string& path) {
-    return path.ends_with(".jsonl") || path.ends_with(".json") || path.ends_with(".gz");
+    static constexpr const char* kEndings[] = {".jsonl", ".json", ".gz", ".parquet", ".arrow"};
+    return std::any_of(std::begin(kEndings), std::end(kEndings),
+                       [&path](const char* ending) { return path.ends_with(ending); });
   }
   static bool is_local(const Node& set) {
     const std::string path = set.find("path")->as_string();
