@@ -32,13 +32,14 @@ done) <"$work/files"
 deps=$(sed -n 's/^ROUX_DEPS:PATH=//p' "$build/CMakeCache.txt")
 if [ "$deps" = "$source_tree/.deps" ]; then
   ln -s "$(readlink -f "$deps")" .deps
+  ln -s "$(readlink -f "$deps-arrow")" .deps-arrow
   deps=$copy/.deps
 fi
 build_type=$(sed -n 's/^CMAKE_BUILD_TYPE:[A-Z]*=//p' "$build/CMakeCache.txt")
 {
   cmake --preset dev -DROUX_DEPS="$deps" -DCMAKE_BUILD_TYPE="$build_type" &&
     ninja -j "$(nproc)" -C build/dev roux roux_engine tests_torch tests_fast cli_driver write_run
-} >"$work/build.log" 2>&1 || { grep -A12 -m3 -E '^FAILED:|error:' "$work/build.log"; exit 1; }
+} >"$work/build.log" 2>&1 || { grep -A12 -m3 -E '^FAILED:|error:|^CMake Error' "$work/build.log"; exit 1; }
 
 bin=build/dev/bin
 for component in optimizer/signum lr_scheduler/staircase model/quadratic model/masked_encoder \
