@@ -6,7 +6,7 @@ labels=(torch golden cli numerics tidy)
 
 # Run when an input has changed since they passed. A path is a file, or a folder with all in it; * matches within a
 # name. What only shows through something that is not listed is found by the next run of everything.
-conditional=(fast ranks kills readback examples fuzz threads cuda wheel)
+conditional=(fast estimates device guides ranks kills readback examples fuzz threads cuda wheel)
 inputs=(
   # What tests_fast links and reads: everything without LibTorch.
   [fast]='runner/artifact runner/chart runner/cli runner/core runner/hub runner/launch runner/net runner/pretrained
@@ -16,13 +16,31 @@ inputs=(
           tests/components/pruner tests/components/template tests/components/tokenizer tests/trackers
           tests/golden tests/sim tests/support tests/fixtures tests/programs
           runner/arrow tests/components/data/files'
-  # What processes train together; tests/programs include the last three.
+  # What takes memory in a step, and what has a fused kernel.
+  [estimates]='runner/train runner/engine components/model components/block components/part components/layer
+               components/loss components/optimizer components/ops components/adapter components/kernels
+               components/tensor tests/estimates'
+  # What computes on a device, and what moves there and back.
+  [device]='runner/train runner/engine runner/distributed runner/checkpoint runner/cuda/cuda.h runner/core/platform
+            components/model components/block components/part components/layer components/loss components/optimizer
+            components/ops components/adapter components/kernels components/tensor components/generation
+            components/weight_averaging tests/support tests/programs tests/cli/run/pretended_gpu.cli'
+  # What the guides tell a reader to type, and what an installation carries. The components that they train have other
+  # tests.
+  [guides]='docs/guides docs/writing-a-component.md README.md runner/cli runner/recipe runner/registry runner/resolve
+            runner/review runner/sweep runner/query include packaging roux schemas recipes/quickstart.yaml
+            tests/cli/guides.sh tests/cli/install.sh tests/cli/driver.cpp'
+  # What processes train together; tests/programs include the last three. Kinds of components that only the first of
+  # them asks, or that are the same in each, are left out.
   [ranks]='runner/launch runner/distributed runner/train runner/checkpoint runner/artifact runner/store
-           components runner/core/platform tests/ranks tests/support tests/programs
+           components/model components/block components/part components/layer components/loss components/metric
+           components/optimizer components/ops components/adapter components/kernels components/tensor components/data
+           components/weight_averaging runner/core/platform tests/ranks tests/cli/sharding tests/cli/processes
+           tests/support tests/programs
            runner/engine runner/core/node.h trackers/plugin_abi.h runner/cuda/cuda.h runner/core/clock.h'
   # What writes files and starts processes, whatever it is that they train.
   [kills]='runner/launch runner/distributed runner/train runner/checkpoint runner/artifact runner/store runner/sweep
-           components/data components/sampler components/pruner runner/core/platform runner/cli/proof trackers
+           components/data runner/core/platform runner/cli/proof trackers
            tests/ranks tests/support tests/programs runner/engine runner/core/node.h runner/cuda/cuda.h
            runner/core/clock.h'
   [readback]='trackers runner/store runner/transfer runner/artifact runner/checkpoint runner/sweep runner/terminal
@@ -74,6 +92,9 @@ do_quickstart() {
 }
 
 do_fast() { run_tests fast; }
+do_estimates() { run_tests estimates; }
+do_device() { run_tests device; }
+do_guides() { run_tests guides; }
 do_ranks() { run_tests ranks; }
 do_kills() { run_tests kills; }
 do_readback() { run_tests verify readback; }

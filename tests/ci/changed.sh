@@ -39,17 +39,19 @@ run_changed() {
   setup_build "${chosen[@]/#/check_}"
 
   # Whatever compiles, starts or feeds all cases concerns all of them.
-  local whole='' rest=() everything
+  local whole='' rest=() everything program
   everything='^((tests/)?CMakeLists[.]txt|CMakePresets[.]json|runner/cmake/'
   everything+='|tests/(fixtures|programs)/|recipes/|schemas/(aliases[.]json|kinds[.]json|gen/))'
   if grep -qE "$everything" <<<"$files"; then whole=1; fi
   for label in "${chosen[@]}"; do
-    if [ -n "$whole" ] || { [ "$label" != fast ] && [ "$label" != torch ]; }; then
+    program=tests_torch  # of device, too
+    case $label in fast) program=tests_fast ;; torch | device) ;; *) program='' ;; esac
+    if [ -n "$whole" ] || [ -z "$program" ]; then
       rest+=("$label")
       continue
     fi
-    cases=$(ninja -C "$roux_build" -t deps | concerned_cases "tests_$label" "$files") ||
-      refuse 1 "error: what the files of tests_$label include cannot be read"
+    cases=$(ninja -C "$roux_build" -t deps | concerned_cases "$program" "$files") ||
+      refuse 1 "error: what the files of $program include cannot be read"
     run_cases "$label" "$cases" || status=1
   done
   if [ ${#rest[@]} -gt 0 ]; then
