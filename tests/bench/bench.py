@@ -212,7 +212,7 @@ def dataload(a):
 
 
 def jsonl(a):
-    """Records to packed batches, from opening the file to its last row, with one thread and with two."""
+    """Records to packed batches, from opening the file to its last row, and to ids alone, with one thread and with two."""
     tokenizer = os.environ.get("BENCH_TOKENIZER")
     if not tokenizer:
         raise SystemExit("BENCH_TOKENIZER is not set\n  hint: it names a tokenizer.json with <|endoftext|>, such as "
@@ -238,6 +238,15 @@ def jsonl(a):
                 "roux": [*cpus, *roux], **{name: [*cpus, *line] for name, line in peers.items()}})
             show(f"jsonl: records of a 9 MB file to packed batches of 8 x 2,048 tokens, {threads}, rows/s",
                  table["rows_per_s"], {"strongest": 3.0}, at_most=False)
+        script = PEERS / "encode.py"
+        for threads in (1, 2):
+            cpus = ["taskset", "--cpu-list", "0"] if threads == 1 else []
+            peer = [*cpus, python, script, file, tokenizer, "--threads", str(threads), "--peer"]
+            table = interleave(a.rounds, ["mb_per_s"], {
+                "roux": [*cpus, a.dataload, file, "--tokenizer", tokenizer, "--context", "2048", "--encode", "1"],
+                **{name: [*peer, name] for name in ("tokenizers", "tokenizers-fast", "datasets")}})
+            show(f"jsonl: records of a 9 MB file to ids in memory, {threads} thread{'s' if threads > 1 else ''}, MB/s",
+                 table["mb_per_s"], {"tokenizers": 1.0, "datasets": 3.0}, at_most=False)
 
 
 def resnet(a):
@@ -508,6 +517,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--json", type=Path, metavar="FILE", help="keep the figures in a file, too")
     parser.add_argument("--configs", metavar="NAME,...", help=f"of llm, only these: {', '.join(llm.CONFIGS)}")
+    parser.add_argument("--sharded", choices=sharding.MODELS, action="append", help="of sharding, only this model")
     parser.add_argument("--tiny", action="store_true", help="llm and sharding with tiny models, to find mistakes of the scripts")
     parser.add_argument("topics", nargs="*", metavar="TOPIC", help=", ".join(TOPICS))
     a = parser.parse_args()
@@ -519,6 +529,7 @@ def main():
     a.configs = llm.chosen(a)
     os.environ["ROUX_MARK_FIRST_STEP"] = "1"
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
+    os.environ["ROUX_RECORD_CACHE"] = "0"  # each round encodes what it reads
     for name in a.topics or TOPICS:
         TOPICS[name](a)
         if a.json:

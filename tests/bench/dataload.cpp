@@ -4,13 +4,16 @@
 // `checksum` is of those 100 and does not depend on the workers.
 //
 // With --tokenizer TOKENIZER, FILE is a jsonl of texts: `rows_per_s` is the number of its packed rows of T tokens over
-// the time from opening the file to the last batch of one epoch, in the file's order, as peers/jsonl.py takes it.
+// the time from opening the file to the last batch of one epoch, in the file's order, as peers/jsonl.py takes it. With
+// --encode 1 as well, `mb_per_s` is of the time from opening the file until the ids of all records are in memory, as
+// peers/encode.py takes it.
 
 #include <sys/resource.h>
 
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <string>
 
 #include "components/data/data.h"
@@ -33,7 +36,7 @@ using runner::core::Node;
 
 struct Arguments {
   std::string file, tokenizer;
-  std::int64_t workers = 0, context = 256, batch = 8, batches = 4000;
+  std::int64_t workers = 0, context = 256, batch = 8, batches = 4000, encode = 0;
 };
 
 bool read_arguments(int argc, char** argv, Arguments& arguments) {
@@ -57,6 +60,8 @@ bool read_arguments(int argc, char** argv, Arguments& arguments) {
       arguments.batch = value;
     else if (word == "--batches")
       arguments.batches = value;
+    else if (word == "--encode")
+      arguments.encode = value;
     else
       return false;
   }
@@ -76,7 +81,7 @@ Node data_block(const Arguments& arguments) {
   tokenizer.set("type", Node::string("file"));
   tokenizer.set("path", Node::string(arguments.tokenizer));
   block.set("tokenizer", std::move(tokenizer));
-  block.set("packing", Node::boolean(true));
+  block.set("packing", Node::boolean(arguments.encode == 0));
   return block;
 }
 
@@ -144,18 +149,31 @@ int measure_records(const Arguments& arguments) {
   return 0;
 }
 
+int measure_encoding(const Arguments& arguments) {
+  const auto begin = std::chrono::steady_clock::now();
+  const auto data = open_data(arguments);
+  if (data == nullptr) return 2;
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+  std::printf("{\"workload\": \"encode\", \"peer\": \"roux\", \"records\": %lld, \"mb_per_s\": %.6g}\n",
+              static_cast<long long>(data->size()),
+              static_cast<double>(std::filesystem::file_size(arguments.file)) / 1e6 / seconds.count());
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   Arguments arguments;
   if (!read_arguments(argc, argv, arguments)) {
     std::fputs(
-        "usage: bench_dataload FILE [--workers N] [--context T] [--batch B] [--batches K] [--tokenizer TOKENIZER]\n",
+        "usage: bench_dataload FILE [--workers N] [--context T] [--batch B] [--batches K] [--tokenizer TOKENIZER] "
+        "[--encode 1]\n",
         stderr);
     return 2;
   }
   try {
-    return arguments.tokenizer.empty() ? measure(arguments) : measure_records(arguments);
+    if (arguments.tokenizer.empty()) return measure(arguments);
+    return arguments.encode != 0 ? measure_encoding(arguments) : measure_records(arguments);
   } catch (const runner::core::RunError& error) {
     std::fprintf(stderr, "error: %s\n", error.what());
     return error.exit_code();

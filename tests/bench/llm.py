@@ -47,6 +47,7 @@ CONFIGS = {
     "smollm2-bf16": Config(SMOLLM2, "bf16-mixed", rate={"accelerate": 2.0, "strongest": 1.3},
                            memory={"accelerate": 0.7}),
     "scratch-bf16": Config("scratch", "bf16-mixed", batch=8, steps=5, rate={"accelerate": 2.2, "strongest": 1.3}),
+    "lora-float32": Config(SMOLLM2, "32-true", lora=True),
     "lora-bf16": Config(SMOLLM2, "bf16-mixed", lora=True),
     "long-float32": Config(SMOLLM2, "32-true", long=True, steps=2),
     "long-bf16": Config(SMOLLM2, "bf16-mixed", long=True, steps=2),
@@ -216,14 +217,16 @@ def longer(a, config, trial):
 
 
 def adapters(a, config, trial):
-    """LoRA beside PEFT with Accelerate in both of its formats, and beside roux's training of the whole model."""
+    """LoRA beside PEFT with Accelerate, in both of its formats where roux trains in bfloat16, and beside roux's training
+    of the whole model."""
     batch, length = config.batch, trial.length(config.length)
     r = 4 if a.tiny else 16
-    title = f"llm: {config.model}{', tiny' * a.tiny}, {batch} x {length} ids, LoRA r {r} of all linear layers"
+    title = (f"llm: {config.model}{', tiny' * a.tiny}, {batch} x {length} ids, {config.mode}, "
+             f"LoRA r {r} of all linear layers")
     block = "adapters=[{type: lora, r: %d, lora_alpha: %d, target_modules: all-linear}]" % (r, 2 * r)
     whole = trial.roux(batch, length)
     peft = {f"peft-{dtype}": trial.peer(batch, length, "--accelerate", "--lora", r, dtype=dtype)
-            for dtype in ("fp32", "bf16")}
+            for dtype in ("fp32", *(["bf16"] if config.mode == "bf16-mixed" else []))}
     table = interleave(a.rounds, ["tokens_per_s", "peak_rss_mb", "peak_anonymous_mb", "first_loss"],
                        {"roux": [*whole, block], **peft, "roux-whole": whole}, warmup=0)
     rates, memory = table["tokens_per_s"], table["peak_anonymous_mb"]

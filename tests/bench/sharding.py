@@ -98,12 +98,12 @@ def beside_fsdp(a, trial):
 
 
 def sharding(a):
-    for config in MODELS:
+    for config in a.sharded or MODELS:
         beside_fsdp(a, Trial(a, config))
 
 
 def sharding_link(a):
-    for config in MODELS:
+    for config in a.sharded or MODELS:
         beside_fsdp(a, Trial(a, config, SLOW_LINK))
 
 
