@@ -81,14 +81,18 @@ const core::Node* written_format(const core::Node& recipe) {
   return nullptr;
 }
 
-/// How conversations are written: by the name of the request, as a data set says, or by the template beside the
-/// tokenizer.
+/// How conversations are written: by the name or the file of the request, as a data set says, or by the template beside
+/// the tokenizer.
 /// Null when an error was reported.
 ChatWriterPtr chat_writer(const resolve::Recipe& recipe, const Tokenizer& tokenizer, const GenerateRequest& request,
                           core::Diagnostics& diagnostics) {
   const std::string& name = request.chat_format;
   const core::Node* said = written_format(recipe.root);
-  const core::Node by_name = core::Node::string(name);
+  core::Node by_name = core::Node::string(name);
+  if (std::error_code failed; !name.empty() && std::filesystem::is_regular_file(name, failed)) {
+    by_name = core::Node::mapping();
+    by_name.set("template", core::Node::string(name));
+  }
   if (!name.empty()) said = &by_name;
   if (said != nullptr) return components::tokenizer::written_chat_writer(*said, tokenizer, diagnostics);
   const auto found = components::tokenizer::chat_writer_of(tokenizer);
@@ -194,14 +198,14 @@ bool continues_text(const Loaded& loaded, core::Diagnostics& diagnostics) {
 }
 
 core::Result<std::string> conversation(const Prompt& prompt, const std::string& system, const ChatWriter& chat) {
-  std::vector<components::tokenizer::Message> messages;
-  for (const auto& [role, content] : prompt.messages) messages.push_back({role, content});
-  if (messages.empty()) {
-    if (!system.empty()) messages.push_back({"system", system});
-    messages.push_back({"user", prompt.text});
+  components::tokenizer::Chat said;
+  for (const auto& [role, content] : prompt.messages) said.messages.push_back({role, content});
+  if (said.messages.empty()) {
+    if (!system.empty()) said.messages.push_back({"system", system});
+    said.messages.push_back({"user", prompt.text});
   }
-  if (messages.back().role == "assistant") return chat.render_unfinished(messages);
-  auto rendered = chat.render(messages, /*answer=*/true);
+  if (said.messages.back().role == "assistant") return chat.render_unfinished(said);
+  auto rendered = chat.render(said, /*answer=*/true);
   if (!rendered) return rendered.failure();
   return std::move(rendered.value().text);
 }

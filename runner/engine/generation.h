@@ -28,10 +28,10 @@ struct GenerateRequest {
       {};                            ///< folders of PEFT that are added to those weights; the recipe names them, too
   std::string command = "generate";  ///< the word for hints
   std::vector<Prompt> prompts;
-  bool chat = false;   ///< a prompt's text is the user's message, and the model's chat template is applied
-  std::string system;  ///< with `chat`: the system message before a text; "": none
-  std::string
-      chat_format;  ///< with `chat`: the name of one; "": as the recipe says, or the template beside the tokenizer
+  bool chat = false;        ///< a prompt's text is the user's message, and the model's chat template is applied
+  std::string system;       ///< with `chat`: the system message before a text; "": none
+  std::string chat_format;  ///< with `chat`: the name of one, or the file of a template; "": as the recipe says, or the
+                            ///< template beside the tokenizer
   bool truncate_left = false;   ///< drop the first tokens of a prompt that is too long; otherwise it is an error
   bool logprobs = false;        ///< fill in Generated::logprobs
   std::int64_t batch_size = 0;  ///< sequences at a time; 0: chosen

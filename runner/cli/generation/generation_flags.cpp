@@ -131,9 +131,10 @@ void add_weight_flags(Command command, engine::GenerateRequest& request) {
 
 void add_chat_format_flag(Command command, engine::GenerateRequest& request, const std::string& when) {
   command
-      .add_option("--chat-format", request.chat_format,
-                  when + (when.empty() ? "Format" : "a format") +
-                      " by name, such as chatml; by default that of the template beside the tokenizer")
+      .add_option(
+          "--chat-format", request.chat_format,
+          when + (when.empty() ? "Format" : "a format") +
+              " by name, such as chatml, or the file of a template; by default the template beside the tokenizer")
       .type_name("NAME");
 }
 
