@@ -1,12 +1,51 @@
+#include <cstdint>
 #include <memory>
+#include <numeric>
+#include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "components/data/block_location.h"
 #include "components/data/data.h"
 #include "components/data/selection.h"
+#include "components/data/text_utils.h"
 #include "generated/data/concat.h"
 
 namespace components::data::concat {
+namespace {
+
+constexpr std::int64_t kMixedMax = std::int64_t{1} << 30;  ///< samples; each takes 8 bytes
+
+/// Samples of the sets, numbered over all of them, so that every beginning of the list has their shares as closely as
+/// whole samples can. Nothing where there would be too many.
+std::optional<std::vector<std::int64_t>> mixed(const std::vector<std::int64_t>& sizes,
+                                               const std::vector<double>& weights, bool until_all) {
+  const double whole = std::accumulate(weights.begin(), weights.end(), 0.0);
+  std::vector<std::int64_t> begins, taken(sizes.size(), 0);
+  std::int64_t begin = 0;
+  for (const std::int64_t size : sizes) begins.push_back(std::exchange(begin, begin + size));
+  std::vector<std::int64_t> chosen;
+  std::size_t left = sizes.size();  // sets that were not taken whole
+  while (left > 0) {
+    const auto count = static_cast<double>(chosen.size() + 1);
+    std::size_t next = 0;
+    double most = -1;
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+      const double owed = count * weights[i] / whole - static_cast<double>(taken[i]);
+      if (owed <= most) continue;
+      most = owed;
+      next = i;
+    }
+    if (!until_all && taken[next] == sizes[next]) break;
+    if (static_cast<std::int64_t>(chosen.size()) == kMixedMax) return std::nullopt;
+    chosen.push_back(begins[next] + taken[next] % sizes[next]);
+    if (++taken[next] == sizes[next]) --left;
+  }
+  return chosen;
+}
+
+}  // namespace
 
 std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
   SelectionParts parts;
@@ -30,7 +69,27 @@ std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
     good = good && set != nullptr;
     if (set != nullptr) parts.sets.push_back(std::move(set));
   }
-  return good ? make_selection(std::move(parts), inputs) : nullptr;
+  if (!good) return nullptr;
+  if (config.weights) {
+    if (config.weights->size() != config.sets.size()) {
+      inputs.diagnostics.error(location_of(inputs.block, "weights"),
+                               "data." + inputs.name + " has " + std::to_string(config.sets.size()) + " sets and " +
+                                   std::to_string(config.weights->size()) + " weights",
+                               "give one weight for each set");
+      return nullptr;
+    }
+    std::vector<std::int64_t> sizes;
+    for (const auto& set : parts.sets) sizes.push_back(set->size());
+    parts.chosen = mixed(sizes, *config.weights, config.stopping == Stopping::kAll);
+    if (!parts.chosen || parts.chosen->empty()) {
+      inputs.diagnostics.error(location_of(inputs.block, "weights"),
+                               "data." + inputs.name + " would have " +
+                                   (parts.chosen ? "no sample" : "more than " + with_commas(kMixedMax) + " samples"),
+                               "give weights that are closer to the sizes of the sets");
+      return nullptr;
+    }
+  }
+  return make_selection(std::move(parts), inputs);
 }
 
 }  // namespace components::data::concat

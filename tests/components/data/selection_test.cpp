@@ -67,6 +67,24 @@ TEST_CASE("a batch of several sets is padded as one set pads it", "[selection]")
   CHECK(several->describe().starts_with("3 samples in 2 sets: 1 file, "));
 }
 
+TEST_CASE("sets with weights alternate, and end with the first or the last of them", "[selection]") {
+  const Folder folder;
+  const std::string sets = "{type: concat, sets: [" + records("a.jsonl") + ", " + records("b.jsonl") + "], weights: ";
+  const auto order = [&](const std::string& more) {
+    const auto data = good_data(sets + more + "}");
+    std::string found;
+    for (std::int64_t i = 0; i < data->size(); ++i) {
+      const auto record = data->record_of(i);
+      found += record->file.substr(0, 1) + std::to_string(record->number) + " ";
+    }
+    return found;
+  };
+  CHECK(order("[2, 1]") == "a1 b1 a2 ");
+  CHECK(order("[1, 3]") == "b1 a1 ");
+  CHECK(order("[1, 3], stopping: all") == "b1 a1 b1 b1 b1 a2 ");
+  CHECK(build_data(sets + "[1, 2, 3]}").messages.find("data.train has 2 sets and 3 weights") != std::string::npos);
+}
+
 TEST_CASE("sets that are joined share classes and statistics of the first", "[selection]") {
   const Folder folder;
   const auto table = [](const char* path) { return "{type: csv_table, path: " + std::string(path) + ", target: y}"; };
