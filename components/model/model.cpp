@@ -184,6 +184,7 @@ std::vector<block::Tie> Model::ties() const {
 }
 
 void Model::set_training(bool training) {
+  is_training_ = training;
   for (const auto& block : blocks_) block->set_training(training);
 }
 

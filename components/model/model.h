@@ -68,6 +68,7 @@ class Model {
   std::vector<NamedTensor> constants() const;  ///< Block::constants
   std::vector<block::Tie> ties() const;
   void set_training(bool training);
+  bool is_training() const { return is_training_; }
   void set_running_stats_momentum(std::optional<double> momentum);
   void decay_running_stats(std::int64_t batches);
   double forward_flops(std::int64_t positions) const;
@@ -89,6 +90,7 @@ class Model {
   std::vector<std::unique_ptr<block::Block>> blocks_;
   std::vector<BlockHooks> hooks_;
   std::vector<Recomputed> recomputed_;
+  bool is_training_ = true;
 };
 
 /// Arguments to make a model. A block reads what `data` always holds and, where `data.find()` has it, an optional
@@ -100,6 +102,12 @@ struct Inputs {
   const runner::core::Node& block;         ///< the model's block in the recipe, for locations in messages
   runner::core::Diagnostics& diagnostics;  ///< shapes that do not fit, a vocabulary that is too small
 };
+
+/// Adds noise to the vectors of ids in each pass of a training: uniform in ± alpha / sqrt(T C) for T positions of width
+/// C, as long as the batch's rows are. Evaluations have none. False for a model that reads no ids.
+///
+/// Source  Jain et al. 2023, NEFTune: Noisy Embeddings Improve Instruction Finetuning
+bool add_embedding_noise(Model& model, double alpha);
 
 /// Freezes what `training.freeze` names and, with `training.train_only`, what that does not name: such a parameter gets
 /// no gradient. A pattern may name a parameter as the model does, by the name of a tie, or as Transformers does for the

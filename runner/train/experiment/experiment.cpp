@@ -227,6 +227,12 @@ void build_model(Experiment& experiment, const BuildOptions& options, Diagnostic
     components::model::freeze_parameters(*experiment.model, recipe.at("training"), block, told_before);
   }
   apply_precision(recipe, experiment.device.type(), *experiment.model, diagnostics);
+  if (const auto alpha = recipe.training->neftune_noise_alpha;
+      alpha && !components::model::add_embedding_noise(*experiment.model, *alpha)) {
+    diagnostics.error(recipe.at("training").find("neftune_noise_alpha")->location(),
+                      "training.neftune_noise_alpha adds noise to the vectors of tokens, and the model reads no ids",
+                      "remove it");
+  }
   apply_activation_checkpointing(recipe, *experiment.model, diagnostics);
   for (const auto& tensors :
        {experiment.model->parameters(), experiment.model->buffers(), experiment.model->constants()})

@@ -1,10 +1,13 @@
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/autocast_mode.h>
+#include <ATen/ops/abs.h>
+#include <ATen/ops/equal.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/randint.h>
 #include <ATen/ops/zeros.h>
 
 #include <catch2/catch.hpp>
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -178,6 +181,30 @@ TEST_CASE("hooks stand around every block, the last added innermost", "[model]")
   }
   tests::forward(*model, at::zeros({1, 4}));
   CHECK(seen == "a+layers.0 b+layers.0 b-layers.0 a-layers.0 a+layers.1 b+layers.1 b-layers.1 a-layers.1 ");
+}
+
+TEST_CASE("noise is added to the vectors of ids while training, and bounded", "[model]") {
+  const auto model = make_model("{type: gpt, n_layer: 1, n_head: 2, n_embd: 8}", tests::text_data(16, 4));
+  REQUIRE(components::model::add_embedding_noise(*model, 5));
+  at::Tensor seen;
+  model->add_hooks({[&seen](const auto& block, const components::TensorMap& activations) {
+                      if (block.name() == "h.0") seen = activations.at("x");
+                    },
+                    {}});
+  const at::Tensor ids = at::ones({3, 4}, at::kLong);
+  const auto vectors = [&](bool training) {
+    model->set_training(training);
+    tests::forward(*model, ids);
+    return seen.detach().clone();
+  };
+  const at::Tensor plain = vectors(false), noisy = vectors(true);
+  CHECK(at::equal(vectors(false), plain));
+  CHECK_FALSE(at::equal(vectors(true), noisy));
+  const double most = 5 / std::sqrt(4.0 * 8.0), largest = (noisy - plain).abs().max().item().toDouble();
+  CHECK(largest < most);
+  CHECK(largest > 0.8 * most);  // of 96 numbers
+  CHECK_FALSE(
+      components::model::add_embedding_noise(*make_model("{type: mlp, hidden: [2]}", tests::class_data(4, 3)), 5));
 }
 
 TEST_CASE("blocks count their matrix products", "[model]") {

@@ -178,9 +178,9 @@ TEST_CASE("checkpoints move between devices", "[.][accelerator]") {
   }
 }
 
-TEST_CASE("recomputed activations have the same dropout on another device", "[.][accelerator]") {
+TEST_CASE("recomputed activations have the same dropout and noise on another device", "[.][accelerator]") {
   const std::string path = "recipes/smoke/gpt.yaml";
-  const std::vector<std::string> sets = {"training.max_steps=4", "model.dropout=0.2"};
+  const std::vector<std::string> sets = {"training.max_steps=4", "model.dropout=0.2", "training.neftune_noise_alpha=5"};
   const tests::TempDir folder;
   const Trained kept = train_on(kFirst, path, sets, folder);
   for (const std::string mode : {"full", "selective"}) {

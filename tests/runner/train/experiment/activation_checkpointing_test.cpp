@@ -141,6 +141,7 @@ TEST_CASE("recomputed activations change no bit of losses, gradient norms and we
       {"gpt, plain", kGpt, {"training.fused_kernels=false"}},
       {"gpt, plain, bf16", kGpt, {"precision=bf16-mixed", "training.fused_kernels=false", "model.bias=false"}},
       {"gpt, dropout", kGpt, {"model.dropout=0.2", "model.tie_embeddings=false"}},
+      {"gpt, noise", kGpt, {"model.dropout=0.2", "training.neftune_noise_alpha=5"}},
       {"gpt, dropout, bf16", kGpt, {"model.dropout=0.2", "precision=bf16-mixed"}},
       {"gpt, no autocast cache",
        kGpt,
