@@ -20,12 +20,12 @@ std::size_t common_prefix(std::string_view a, std::string_view b) {
   return static_cast<std::size_t>(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin());
 }
 
-void add(Ranges& ranges, std::size_t begin, std::size_t end) {
-  if (begin >= end) return;
-  if (!ranges.empty() && ranges.back().second == begin) {
-    ranges.back().second = end;
+void add(Ranges& ranges, const Range& range) {
+  if (range.begin >= range.end) return;
+  if (!ranges.empty() && ranges.back().end == range.begin && ranges.back().message == range.message) {
+    ranges.back().end = range.end;
   } else {
-    ranges.emplace_back(begin, end);
+    ranges.push_back(range);
   }
 }
 
@@ -70,6 +70,17 @@ std::size_t prompted(std::string_view text, std::string_view prompt, std::size_t
   return 0;
 }
 
+/// The answer that a piece inside `{% generation %}` belongs to: the block may stand outside of the loop's pass, behind
+/// the last one.
+std::int32_t owner_of(const Piece& piece, const std::vector<Node>& messages) {
+  if (piece.pass != kNoMessage) return piece.pass;
+  if (piece.message != kNoMessage) return piece.message;
+  for (std::size_t i = messages.size(); i > 0; --i) {
+    if (is_answer(messages[i - 1])) return static_cast<std::int32_t>(i - 1);
+  }
+  return 0;
+}
+
 Failure unowned(std::size_t message, const Rendering& rendering, const Piece& piece) {
   const std::string_view text(rendering.text);
   return Failure{"the template writes " + runner::core::quote(text.substr(piece.begin, piece.end - piece.begin)) +
@@ -92,6 +103,14 @@ Result<std::string> generation_prompt(const Template& chat_template, const Chat&
   const Result<Rendering> with = chat_template.render(before, options);
   if (!with) return with.failure();
   const std::string& text = with.value().text;
+  if (text == without.value().text) {  // it is written whether or not it is asked for, or never
+    const auto& pieces = with.value().pieces;
+    std::size_t behind = 0;
+    for (const Piece& piece : pieces) {
+      if (piece.pass != kNoMessage || piece.by_text) behind = piece.end;
+    }
+    return text.substr(behind);
+  }
   std::size_t begin = common_prefix(text, without.value().text);
   if (begin == without.value().text.size()) return text.substr(begin);
   // Without a prompt something else stands there (the end of the text), which may begin with the same characters.
@@ -107,13 +126,13 @@ Result<Ranges> answers_of(const Template& chat_template, const Chat& chat, const
                           std::string_view prompt) {
   Ranges ranges;
   const std::vector<Piece>& pieces = rendering.pieces;
+  const std::vector<Node>& messages = chat.messages.items();
   if (chat_template.has_generation()) {
     for (const Piece& piece : pieces) {
-      if (piece.in_generation) add(ranges, piece.begin, piece.end);
+      if (piece.in_generation) add(ranges, {piece.begin, piece.end, owner_of(piece, messages)});
     }
     return ranges;
   }
-  const std::vector<Node>& messages = chat.messages.items();
   const auto is_foreign = [&](const Piece& piece) {
     return piece.by_text && !is_answer(messages[static_cast<std::size_t>(piece.message)]);
   };
@@ -135,7 +154,7 @@ Result<Ranges> answers_of(const Template& chat_template, const Chat& chat, const
       const std::string_view text = std::string_view(rendering.text).substr(begin, end - begin);
       const std::size_t cut = r == 0 || text.starts_with(prompt) ? prompted(text, prompt, by_template - begin) : 0;
       for (std::size_t p = run.first; p <= run.last; ++p) {
-        if (!is_foreign(pieces[p])) add(ranges, std::max(pieces[p].begin, begin + cut), pieces[p].end);
+        if (!is_foreign(pieces[p])) add(ranges, {std::max(pieces[p].begin, begin + cut), pieces[p].end, message});
       }
     }
     // What ends the text behind the last answer is the end of that answer.
@@ -143,11 +162,13 @@ Result<Ranges> answers_of(const Template& chat_template, const Chat& chat, const
     const auto tail = pieces.begin() + static_cast<std::ptrdiff_t>(runs.back().last) + 1;
     const bool is_tail =
         std::all_of(tail, pieces.end(), [](const Piece& piece) { return piece.pass == kNoMessage && !piece.by_text; });
-    if (is_tail && tail != pieces.end()) add(ranges, tail->begin, pieces.back().end);
+    const bool is_prompt = is_tail && tail != pieces.end() && !prompt.empty() &&
+                           std::string_view(rendering.text).substr(tail->begin) == prompt;
+    if (is_tail && !is_prompt && tail != pieces.end()) add(ranges, {tail->begin, pieces.back().end, message});
   }
-  std::sort(ranges.begin(), ranges.end());
+  std::sort(ranges.begin(), ranges.end(), [](const Range& a, const Range& b) { return a.begin < b.begin; });
   Ranges merged;
-  for (const auto& [first, last] : ranges) add(merged, first, last);
+  for (const Range& range : ranges) add(merged, range);
   return merged;
 }
 

@@ -1,9 +1,9 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "components/template/template.h"
@@ -11,8 +11,13 @@
 
 namespace components::jinja {
 
-/// Bytes [begin, end) of a rendered text, in order and without overlap.
-using Ranges = std::vector<std::pair<std::size_t, std::size_t>>;
+/// Bytes [begin, end) of a rendered text that a message's answer is, or a part of it.
+struct Range {
+  std::size_t begin = 0, end = 0;
+  std::int32_t message = kNoMessage;  ///< index in Chat::messages
+};
+/// In order and without overlap; neighbours of one message are one.
+using Ranges = std::vector<Range>;
 
 /// What the template writes for an answer that is to be generated: what `add_generation_prompt` adds behind the
 /// messages before the first answer of the chat. Failure: as Template::render().

@@ -110,6 +110,8 @@ Result<Rendering> Template::render(const Chat& chat, const RenderOptions& option
 
 bool Template::has_generation() const { return tree_->has_generation; }
 
+bool Template::names(std::string_view word) const { return tree_->words.find(word) != tree_->words.end(); }
+
 Result<Value> variables_of(const Chat& chat) {
   auto variables = std::make_shared<Mapping>();
   std::vector<Value> messages;

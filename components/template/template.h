@@ -62,6 +62,10 @@ class Template {
   /// Whether `{% generation %}` says what an assistant wrote.
   bool has_generation() const;
 
+  /// Whether the template has this word as a name, an attribute or a text: a field that it does not name, it does not
+  /// read, unless it writes all of a message.
+  bool names(std::string_view word) const;
+
  private:
   std::shared_ptr<const Tree> tree_;
   std::string name_;

@@ -243,8 +243,9 @@ void TemplateTexts::read(const std::string& text) {
     const auto answers = answers_of(parsed.value(), chat, rendering.value(), prompt ? prompt.value() : "");
     if (!answers) continue;
     std::size_t at = 0;
-    for (const auto& [begin, end] : answers.value()) {
+    for (const auto& [begin, end, message] : answers.value()) {
       if (begin < at || end <= begin || end > rendering.value().text.size()) std::abort();
+      if (message < 0 || static_cast<std::size_t>(message) >= chat.messages.items().size()) std::abort();
       at = end;
     }
   }

@@ -158,9 +158,8 @@ def main():
         for name, texts in templates.items():
             of_each = [record(tokenizer, name, text, conversations) for text in texts]
             assert all(cases == of_each[0] for cases in of_each), name  # forms of one template
-            hashes = sorted(xxhash.xxh3_128_hexdigest(text.encode()) for text in set(texts))
             bos, eos = special(name)
-            of = {"bos": bos, "eos": eos, "hashes": hashes}
+            of = {"bos": bos, "eos": eos}
             if name in WRITTEN:
                 of["template"] = WRITTEN[name]
             lines.append(f'"{name}": {json.dumps(of)[:-1]}, "cases": [\n'

@@ -57,7 +57,7 @@ Node answer_to(const Template& chat_template, const Chat& chat, const RenderOpti
   answer.set("prompt", Node::string(prompt ? prompt.value() : ""));
   const auto answers = answers_of(chat_template, chat, rendering.value(), prompt ? prompt.value() : "");
   if (answers) {
-    for (const auto& [begin, end] : answers.value()) learned.items().push_back(pair(begin, end));
+    for (const auto& [begin, end, message] : answers.value()) learned.items().push_back(pair(begin, end));
     answer.set("learned", learned);
   } else {
     answer.set("learned_error", Node::string(answers.failure().message));

@@ -32,6 +32,7 @@ std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
   options.on_bad_record = config.on_bad_record == OnBadRecord::kSkip ? BadRecord::kSkip : BadRecord::kError;
   options.always_mask = config.attention_mask == AttentionMask::kAlways;
   options.vocab_size = config.vocab_size;
+  options.format.arrays = true;
   options.parse = [](const std::string& line, std::int64_t vocab_size) { return parse_sequence(line, vocab_size); };
   return make_record_set(options, inputs);
 }

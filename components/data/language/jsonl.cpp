@@ -10,11 +10,13 @@
 #include "components/data/language/jsonl_record.h"
 #include "components/data/language/recipe_tokenizer.h"
 #include "components/data/record/odd_roles.h"
+#include "components/data/record/record_cache.h"
 #include "components/data/record/record_set.h"
 #include "components/data/record/record_stream.h"
 #include "components/tensor/tensor_spec.h"
 #include "components/tokenizer/chat/chat_writer.h"
 #include "generated/data/jsonl.h"
+#include "runner/core/text/utf8.h"
 
 namespace components::data::jsonl {
 namespace {
@@ -25,6 +27,7 @@ using tokenizer::Encoding;
 using tokenizer::Tokenizer;
 using Ids = std::vector<std::int32_t>;
 
+constexpr const char* kAssistant = "assistant";
 constexpr std::int64_t kShuffleBuffer = 10'000;  ///< records, where the key `shuffle_buffer` is left out
 
 /// Positions of the bytes of a text that begin a character, counted.
@@ -46,14 +49,30 @@ class Encoder {
   Encoder(std::shared_ptr<const Tokenizer> tokenizer, Result<tokenizer::ChatWriterPtr> chat, const Config& config)
       : tokenizer_(std::move(tokenizer)),
         chat_(std::move(chat)),
-        all_(config.loss_on == LossOn::kAll),
+        loss_on_(config.loss_on),
+        ends_(config.train_on_eos),
         streams_(config.streaming) {
     if (config.columns) {
       const auto name = [](const std::optional<std::string>& field) { return field.value_or(""); };
       columns_ = {name(config.columns->text),     name(config.columns->prompt), name(config.columns->completion),
-                  name(config.columns->messages), name(config.columns->chosen), name(config.columns->rejected)};
+                  name(config.columns->messages), name(config.columns->chosen), name(config.columns->rejected),
+                  name(config.columns->system),   name(config.columns->tools)};
+      columns_.of_messages.role = name(config.columns->role);
+      columns_.of_messages.content = name(config.columns->content);
+    }
+    if (config.roles) {
+      const auto add = [this](const std::vector<std::string>& words, const char* role) {
+        for (const std::string& word : words) columns_.of_messages.roles[word] = role;
+      };
+      add(config.roles->system, "system");
+      add(config.roles->user, "user");
+      add(config.roles->assistant, "assistant");
+      add(config.roles->tool, "tool");
     }
     columns_.instructions_are_chat = config.chat_format && !config.chat_format->is_null();
+    if (!chat_) return;
+    columns_.of_messages.reads = [writer = chat_.value()](std::string_view field) { return writer->reads(field); };
+    end_ = tokenizer_->id_of(chat_.value()->end_of_turn());
   }
 
   Result<Sequence> operator()(const std::string& text, std::int64_t /*vocab_size*/) const {
@@ -65,7 +84,15 @@ class Encoder {
   }
 
  private:
-  using Spans = std::vector<std::pair<std::size_t, std::size_t>>;  ///< characters [begin, end)
+  using Spans = std::vector<std::pair<std::size_t, std::size_t>>;  ///< characters [begin, end), in order
+
+  /// The text of a conversation, and what of it counts in the loss.
+  struct Written {
+    std::string text;
+    Encoding encoding;
+    Spans answers, unlearnt;  ///< that count, and those that do not
+    std::size_t last = 0;     ///< the message behind the last one that counts
+  };
 
   Result<Sequence> encode(const TextRecord& record) const {
     switch (record.kind) {
@@ -99,33 +126,108 @@ class Encoder {
     return sequence;
   }
 
-  Result<Sequence> conversation(const TextRecord& record) const {
-    if (!chat_) return Failure{"a conversation, but " + chat_.failure().message, chat_.failure().hint};
-    const auto rendered = chat_.value()->render(record.messages);
+  /// Whether `loss_on` and the message itself have its answer learnt.
+  bool counts(const TextRecord& record, std::size_t message, std::size_t last) const {
+    if (!record.messages[message].is_learnt) return false;
+    switch (loss_on_) {
+      case LossOn::kCompletion: return message >= record.completion_from;
+      case LossOn::kLast: return message == last;
+      case LossOn::kAssistant:
+      case LossOn::kAll: break;
+    }
+    return true;
+  }
+
+  /// Places of answers as characters of the text.
+  static void add_span(const std::string& text, const tokenizer::Answer& answer, std::size_t& at, std::size_t& counted,
+                       Spans& spans) {
+    const std::size_t first = counted + characters(std::string_view(text).substr(at, answer.begin - at));
+    counted = first + characters(std::string_view(text).substr(answer.begin, answer.end - answer.begin));
+    at = answer.end;
+    spans.emplace_back(first, counted);
+  }
+
+  Result<Written> written(const TextRecord& record, const tokenizer::Chat& chat) const {
+    auto rendered = chat_.value()->render(chat);
     if (!rendered) return rendered.failure();
-    const std::string& text = rendered.value().text;
-    auto encoding = encoded(text, {.add_special_tokens = false});
+    Written whole;
+    whole.text = std::move(rendered.value().text);
+    auto encoding = encoded(whole.text, {.add_special_tokens = false});
     if (!encoding) return encoding.failure();
-    if (encoding.value().ids.empty()) {
+    whole.encoding = std::move(encoding.value());
+    if (whole.encoding.ids.empty()) {
       return Failure{"the chat format writes nothing of this conversation",
                      "look for a loop over another name than messages, or a condition that is never true"};
     }
-    Spans answers;
-    std::size_t at = 0, counted = 0;  // bytes, and the characters in them
-    for (const auto& [begin, finish] : rendered.value().answers) {
-      const std::size_t first = counted + characters(std::string_view(text).substr(at, begin - at));
-      counted = first + characters(std::string_view(text).substr(begin, finish - begin));
-      answers.emplace_back(first, counted);
-      at = finish;
+    std::size_t last = 0;
+    for (std::size_t i = 0; i < chat.messages.size(); ++i) {
+      if (chat.messages[i].role == kAssistant) last = i;
     }
-    Sequence sequence = labelled(encoding.value(), answers);
+    std::size_t at = 0, counted = 0;  // bytes, and the characters in them
+    for (const tokenizer::Answer& answer : rendered.value().answers) {
+      const bool is_learnt = counts(record, answer.message, last);
+      add_span(whole.text, answer, at, counted, is_learnt ? whole.answers : whole.unlearnt);
+      if (is_learnt) whole.last = std::max(whole.last, answer.message + 1);
+    }
+    take_completion(record, chat, whole);
+    return whole;
+  }
+
+  /// A completion of messages is all behind the prompt and what asks for the answer, as TRL has it.
+  void take_completion(const TextRecord& record, const tokenizer::Chat& chat, Written& whole) const {
+    const std::size_t from = record.completion_from;
+    if (loss_on_ != LossOn::kCompletion || from == 0 || from >= chat.messages.size()) return;
+    const auto first = chat.messages.begin() + static_cast<std::ptrdiff_t>(from);
+    const auto is_learnt = [](const tokenizer::Message& message) { return message.is_learnt; };
+    if (!std::all_of(first, chat.messages.end(), is_learnt)) return;
+    const tokenizer::Chat before{{chat.messages.begin(), first}, chat.tools};
+    const auto prompt = chat_.value()->render(before, /*answer=*/true);
+    if (!prompt || !whole.text.starts_with(prompt.value().text)) return;
+    whole.answers = {{characters(prompt.value().text), characters(whole.text)}};
+  }
+
+  Result<Sequence> conversation(const TextRecord& record) const {
+    if (!chat_) return Failure{"a conversation, but " + chat_.failure().message, chat_.failure().hint};
+    tokenizer::Chat chat{record.messages, record.tools};
+    auto whole = written(record, chat);
+    if (!whole) return whole.failure();
+    // Nothing behind the last answer that counts changes the loss.
+    const bool leaves_out = std::any_of(chat.messages.begin(), chat.messages.end(),
+                                        [](const tokenizer::Message& message) { return !message.is_learnt; });
+    const std::size_t last = whole.value().last;
+    if (leaves_out && last > 0 && last < chat.messages.size()) {
+      chat.messages.resize(last);
+      auto part = written(record, chat);
+      const Ids& ids = whole.value().encoding.ids;
+      if (part && common_beginning(part.value().encoding.ids, ids) == part.value().encoding.ids.size()) whole = part;
+    }
+    Sequence sequence = labelled(whole.value().encoding, whole.value().answers, whole.value().unlearnt);
+    label_ends(sequence);
     sequence.odd_roles = odd_roles(record.messages);
     return sequence;
   }
 
+  /// Has the end tokens of turns learnt as `train_on_eos` says, whatever else is.
+  void label_ends(Sequence& sequence) const {
+    if (ends_ == TrainOnEos::kTurn || !end_ || sequence.labels.empty()) return;
+    std::size_t last = sequence.labels.size();
+    for (std::size_t i = 0; i < sequence.input.size(); ++i) {
+      if (sequence.input[i] != *end_) continue;
+      if (ends_ == TrainOnEos::kAll) {
+        sequence.labels[i] = *end_;
+      } else if (sequence.labels[i] != static_cast<std::int32_t>(kPadTarget)) {
+        sequence.labels[i] = static_cast<std::int32_t>(kPadTarget);
+        last = i;
+      }
+    }
+    if (ends_ == TrainOnEos::kLast && last < sequence.labels.size()) sequence.labels[last] = *end_;
+  }
+
   Result<Sequence> pair(const TextRecord& record) const {
     if (streams_) return Failure{"a pair of chosen and rejected, but streaming is true", "remove streaming"};
-    if (all_) return Failure{"a pair of chosen and rejected, but loss_on is all", "remove loss_on"};
+    if (loss_on_ == LossOn::kAll) {
+      return Failure{"a pair of chosen and rejected, but loss_on is all", "remove loss_on"};
+    }
     return record.kind == TextRecord::Kind::kPair ? pair_of_texts(record) : pair_of_conversations(record);
   }
 
@@ -151,14 +253,14 @@ class Encoder {
   /// A conversation ends as its format ends it: nothing is put behind that.
   Result<Sequence> pair_of_conversations(const TextRecord& record) const {
     if (!chat_) return Failure{"a conversation, but " + chat_.failure().message, chat_.failure().hint};
-    if (record.messages.back().role == "assistant") {
+    if (record.messages.back().role == kAssistant) {
       return Failure{"the prompt of a pair ends with a message of the assistant",
                      "end it with the message that chosen and rejected answer"};
     }
     const auto encoded = [&](const std::vector<tokenizer::Message>& answer) -> Result<Ids> {
       std::vector<tokenizer::Message> all = record.messages;
       all.insert(all.end(), answer.begin(), answer.end());
-      const auto rendered = chat_.value()->render(all, /*answer=*/answer.empty());
+      const auto rendered = chat_.value()->render({all, record.tools}, /*answer=*/answer.empty());
       if (!rendered) return rendered.failure();
       auto encoding = tokenizer_->encode(rendered.value().text, {.add_special_tokens = false});
       if (!encoding) return encoding.failure();
@@ -187,24 +289,32 @@ class Encoder {
     return pair_of(with_prompt(chosen.value()), with_prompt(rejected.value()));
   }
 
-  /// Tokens outside of `spans` have no part in the loss, nor have those that the tokenizer added.
-  Sequence labelled(const Encoding& encoding, const Spans& spans) const {
+  /// Tokens outside of `spans` have no part in the loss, nor have those that the tokenizer added; with `loss_on: all`
+  /// those inside of `unlearnt` have none.
+  Sequence labelled(const Encoding& encoding, const Spans& spans, const Spans& unlearnt = {}) const {
+    const auto lies_in = [](const Spans& list, const tokenizer::Offsets& token) {
+      const auto& [begin, finish] = token;
+      const auto span =
+          std::partition_point(list.begin(), list.end(), [at = begin](const auto& one) { return one.second <= at; });
+      return begin < finish && span != list.end() && finish > span->first;
+    };
     Sequence sequence;
     sequence.input = encoding.ids;
-    if (all_) return sequence;
+    const bool all = loss_on_ == LossOn::kAll;
+    if (all && unlearnt.empty() && ends_ == TrainOnEos::kTurn) return sequence;
     for (std::size_t i = 0; i < encoding.ids.size(); ++i) {
-      const auto& [begin, finish] = encoding.offsets[i];
-      const auto span =
-          std::partition_point(spans.begin(), spans.end(), [at = begin](const auto& one) { return one.second <= at; });
-      const bool inside = begin < finish && span != spans.end() && finish > span->first;
-      sequence.labels.push_back(inside ? encoding.ids[i] : static_cast<std::int32_t>(kPadTarget));
+      const bool counts = all ? !lies_in(unlearnt, encoding.offsets[i]) : lies_in(spans, encoding.offsets[i]);
+      sequence.labels.push_back(counts ? encoding.ids[i] : static_cast<std::int32_t>(kPadTarget));
     }
     return sequence;
   }
 
   std::shared_ptr<const Tokenizer> tokenizer_;
   Result<tokenizer::ChatWriterPtr> chat_;
-  bool all_, streams_;
+  LossOn loss_on_;
+  TrainOnEos ends_;
+  bool streams_;
+  std::optional<std::int32_t> end_;  ///< of an answer
   RecordColumns columns_;
 };
 
@@ -215,6 +325,19 @@ std::optional<Result<tokenizer::ChatWriterPtr>> chat_writer(const Config& config
   auto written = tokenizer::written_chat_writer(*config.chat_format, tokenizer, inputs.diagnostics);
   if (written == nullptr) return std::nullopt;
   return Result<tokenizer::ChatWriterPtr>(std::move(written));
+}
+
+/// False, with an error, where end tokens are to be told apart and an answer ends with none.
+bool knows_ends(const Config& config, const Result<tokenizer::ChatWriterPtr>& chat, const Tokenizer& tokenizer,
+                const Inputs& inputs) {
+  if (config.train_on_eos == TrainOnEos::kTurn || !chat) return true;
+  const std::string end = chat.value()->end_of_turn();
+  if (tokenizer.id_of(end)) return true;
+  inputs.diagnostics.error(location_of(inputs.block, "train_on_eos"),
+                           "data." + inputs.name + ".train_on_eos: the chat format ends an answer with " +
+                               runner::core::quote(end) + ", which is no token",
+                           "remove train_on_eos, or use a chat format whose end is a token of the tokenizer");
+  return false;
 }
 
 LongRecord long_record(TooLong word) {
@@ -246,7 +369,7 @@ std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
     return nullptr;
   }
   auto chat = chat_writer(config, **tokenizer, inputs);
-  if (!chat) return nullptr;
+  if (!chat || !knows_ends(config, *chat, **tokenizer, inputs)) return nullptr;
   RecordSetOptions options;
   options.files = find_text_files(config.path, config.exclude, FileKind::kRecords, inputs);
   if (options.files.empty()) return nullptr;
@@ -264,8 +387,9 @@ std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
       options.read_beside.push_back(std::move(file));
     }
   }
+  options.settings = encoding_settings(inputs.block, **tokenizer);
   options.parse = Encoder(*tokenizer, std::move(*chat), config);
-  options.text_field = text_field_of(config);
+  options.format = {.text_field = text_field_of(config), .arrays = true};
   options.parse_text = [tokenizer = *tokenizer](const std::string& text) { return encoded_text(*tokenizer, text); };
   if (inputs.name == "train") options.if_too_large = "set streaming: true, and training.max_steps";
   if (!config.streaming || inputs.new_rows) return make_record_set(options, inputs);

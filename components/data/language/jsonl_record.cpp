@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 #include <string_view>
 #include <utility>
 
+#include "components/data/language/messages.h"
 #include "components/data/record/unread_fields.h"
 #include "runner/core/json.h"
 #include "runner/core/node.h"
@@ -17,7 +19,7 @@ using runner::core::Node;
 using runner::core::Result;
 using tokenizer::Message;
 
-constexpr const char* kShareGpt = "conversations";
+constexpr const char *kShareGpt = "conversations", *kUser = "user", *kAssistant = "assistant", *kSystem = "system";
 constexpr int kDepthMax = 64;
 constexpr std::int64_t kValuesMax = 1'000'000;
 
@@ -30,75 +32,41 @@ constexpr const char* kAlpaca =
     "Below is an instruction that describes a task. Write a response that appropriately completes the request.\n\n"
     "### Instruction:\n";
 
-const char* type_of(const Node& value) {
-  if (value.is_null()) return "null";
-  if (value.is_bool()) return "a boolean";
-  if (value.is_number()) return "a number";
-  if (value.is_string()) return "a text";
-  return value.is_sequence() ? "a list" : "an object";
-}
+/// Or something that is neither a text nor messages.
+bool is_text(const Node* value) { return value == nullptr || (!value->is_sequence() && !value->is_mapping()); }
 
-Result<std::string> text_of(const Node& object, const std::string& key, const std::string& within = "") {
+/// Of a text the message that it is, of a message or a list of them these.
+Result<std::vector<Message>> messages_or_text(const Node& object, const std::string& key, const char* role,
+                                              const MessageNames& names, std::vector<std::string>& unread) {
   const Node* value = object.find(key);
-  if (value == nullptr) return Failure{within + key + " is missing", ""};
-  if (!value->is_string()) return Failure{within + key + " is " + type_of(*value) + ", not a text", ""};
-  return value->as_string();
-}
-
-/// ShareGPT's words for the roles.
-std::string role_of(const std::string& from) {
-  if (from == "human") return "user";
-  return from == "gpt" ? "assistant" : from;
-}
-
-/// The field of a message with a call of a tool and nothing else; null for another message.
-const char* call_without_content(const Node& message, const char* content) {
-  const Node* text = message.find(content);
-  if (text != nullptr && !text->is_null() && !(text->is_string() && text->as_string().empty())) return nullptr;
-  for (const char* field : {"tool_calls", "function_call"}) {
-    const Node* call = message.find(field);
-    if (call != nullptr && (!call->items().empty() || !call->entries().empty())) return field;
+  if (is_text(value)) {
+    auto text = text_of(object, key);
+    if (!text) return text.failure();
+    return std::vector<Message>{{role, std::move(text.value())}};
   }
-  return nullptr;
+  auto read = read_messages(*value, key, names);
+  if (!read) return read.failure();
+  for (std::string& field : read.value().unread) unread.push_back(std::move(field));
+  return std::move(read.value().messages);
 }
 
-Result<std::vector<Message>> messages_of(const Node& list, const std::string& key, const char* role,
-                                         const char* content) {
-  if (!list.is_sequence()) return Failure{key + " is " + type_of(list) + ", not a list of messages", ""};
-  std::vector<Message> messages;
-  for (const Node& item : list.items()) {
-    const std::string place = key + "[" + std::to_string(messages.size()) + "]";
-    if (!item.is_mapping()) return Failure{place + " is " + type_of(item) + ", not a message", ""};
-    const auto of_role = text_of(item, role, place + "."), of_content = text_of(item, content, place + ".");
-    if (!of_role) return of_role.failure();
-    if (const char* call = call_without_content(item, content)) {
-      return Failure{place + "." + call + " is not read, and without it the message is an empty answer",
-                     "write the call into content as the model is to say it, or leave such records out: "
-                     "on_bad_record: skip"};
-    }
-    if (!of_content) return of_content.failure();
-    // What says that a message is not trained on would be ignored.
-    for (const char* field : {"weight", "train", "training"}) {
-      const Node* value = item.find(field);
-      if (value == nullptr) continue;
-      const bool is_left_out =
-          (value->is_bool() && !value->as_bool()) || (value->is_number() && value->as_double() != 1);
-      if (!is_left_out) continue;
-      return Failure{place + "." + field + " is " + value->scalar_text() +
-                         ", and a part of the answers alone cannot be trained on",
-                     std::string("remove ") + field + " to train on all answers, or write prompt and completion"};
-    }
-    messages.push_back({role_of(of_role.value()), of_content.value()});
+Result<TextRecord> completion(const Node& object, const std::string& prompt_key, const std::string& completion_key,
+                              const MessageNames& names) {
+  if (is_text(object.find(prompt_key)) && is_text(object.find(completion_key))) {
+    const auto prompt = text_of(object, prompt_key), text = text_of(object, completion_key);
+    if (!prompt) return prompt.failure();
+    if (!text) return text.failure();
+    return TextRecord{.kind = TextRecord::Kind::kCompletion, .prompt = prompt.value(), .text = text.value()};
   }
-  if (messages.empty()) return Failure{key + " is empty", ""};
-  return messages;
-}
-
-Result<TextRecord> completion(const Node& object, const std::string& prompt_key, const std::string& completion_key) {
-  const auto prompt = text_of(object, prompt_key), text = text_of(object, completion_key);
+  TextRecord record{.kind = TextRecord::Kind::kMessages};
+  auto prompt = messages_or_text(object, prompt_key, kUser, names, record.unread);
+  auto answer = messages_or_text(object, completion_key, kAssistant, names, record.unread);
   if (!prompt) return prompt.failure();
-  if (!text) return text.failure();
-  return TextRecord{.kind = TextRecord::Kind::kCompletion, .prompt = prompt.value(), .text = text.value()};
+  if (!answer) return answer.failure();
+  record.messages = std::move(prompt.value());
+  record.completion_from = record.messages.size();
+  for (Message& message : answer.value()) record.messages.push_back(std::move(message));
+  return record;
 }
 
 Result<TextRecord> instruction(const Node& object) {
@@ -157,10 +125,21 @@ Result<TextRecord> instruction_as_chat(const Node& object) {
   return record;
 }
 
-Result<TextRecord> conversation(const Node& object, const std::string& key, const char* role, const char* content) {
-  auto messages = messages_of(*object.find(key), key, role, content);
-  if (!messages) return messages.failure();
-  return TextRecord{.kind = TextRecord::Kind::kMessages, .messages = std::move(messages).value()};
+Result<TextRecord> conversation(const Node& object, const std::string& key, const RecordColumns& columns) {
+  const Node& list = *object.find(key);
+  if (list.is_mapping()) return Failure{key + " is an object, not a list of messages", ""};
+  auto read = read_messages(list, key, columns.of_messages);
+  if (!read) return read.failure();
+  TextRecord record{.kind = TextRecord::Kind::kMessages,
+                    .messages = std::move(read.value().messages),
+                    .unread = std::move(read.value().unread)};
+  const std::string system_key = columns.system.empty() ? kSystem : columns.system;
+  const Node* system = object.find(system_key);
+  if (!asks_for_something(system) || record.messages.front().role == kSystem) return record;
+  auto text = text_of(object, system_key);
+  if (!text) return text.failure();
+  record.messages.insert(record.messages.begin(), {kSystem, std::move(text.value())});
+  return record;
 }
 
 /// The names of a pair's fields.
@@ -217,29 +196,30 @@ void take_prompt(TextRecord& record) {
   auto &one = record.chosen_messages, &other = record.rejected_messages;
   const std::size_t most = std::min(one.size(), other.size()) - 1;
   std::size_t at = 0;
-  while (at < most && one[at].role == other[at].role && one[at].content == other[at].content) ++at;
+  const auto same = [](const Message& a, const Message& b) {
+    return a.role == b.role && a.content == b.content && a.fields.same_value(b.fields);
+  };
+  while (at < most && same(one[at], other[at])) ++at;
   const auto end = static_cast<std::ptrdiff_t>(at);
   record.messages.assign(one.begin(), one.begin() + end);
   one.erase(one.begin(), one.begin() + end);
   other.erase(other.begin(), other.begin() + end);
 }
 
-Result<TextRecord> message_pair(const Node& object, const PairKeys& keys) {
+Result<TextRecord> message_pair(const Node& object, const PairKeys& keys, const MessageNames& names) {
   TextRecord record{.kind = TextRecord::Kind::kMessagePair};
-  const Node* rejected = object.find(keys.rejected);
-  if (rejected == nullptr) return Failure{keys.rejected + " is missing", ""};
-  auto of_chosen = messages_of(*object.find(keys.chosen), keys.chosen, "role", "content");
-  auto of_rejected = messages_of(*rejected, keys.rejected, "role", "content");
-  if (!of_chosen) return of_chosen.failure();
-  if (!of_rejected) return of_rejected.failure();
-  record.chosen_messages = std::move(of_chosen).value();
-  record.rejected_messages = std::move(of_rejected).value();
+  auto chosen = messages_or_text(object, keys.chosen, kAssistant, names, record.unread);
+  auto rejected = messages_or_text(object, keys.rejected, kAssistant, names, record.unread);
+  if (!chosen) return chosen.failure();
+  if (!rejected) return rejected.failure();
+  record.chosen_messages = std::move(chosen).value();
+  record.rejected_messages = std::move(rejected).value();
   const Node* prompt = object.find(keys.prompt);
   if (prompt != nullptr && prompt->is_null()) prompt = nullptr;
   // Some sets repeat the user's message as a text beside two whole conversations.
-  const bool is_whole = record.chosen_messages.front().role != "assistant";
+  const bool is_whole = record.chosen_messages.front().role != kAssistant;
   if (prompt != nullptr && !(prompt->is_string() && is_whole)) {
-    auto of_prompt = messages_of(*prompt, keys.prompt, "role", "content");
+    auto of_prompt = messages_or_text(object, keys.prompt, kUser, names, record.unread);
     if (!of_prompt) return of_prompt.failure();
     record.messages = std::move(of_prompt).value();
     return record;
@@ -252,10 +232,12 @@ Result<TextRecord> message_pair(const Node& object, const PairKeys& keys) {
   return record;
 }
 
-Result<TextRecord> pair(const Node& object, const PairKeys& keys) {
-  const Node* chosen = object.find(keys.chosen);
-  if (chosen == nullptr) return Failure{keys.chosen + " is missing", ""};
-  return chosen->is_sequence() ? message_pair(object, keys) : text_pair(object, keys);
+Result<TextRecord> pair(const Node& object, const PairKeys& keys, const MessageNames& names) {
+  if (object.find(keys.chosen) == nullptr) return Failure{keys.chosen + " is missing", ""};
+  if (object.find(keys.rejected) == nullptr) return Failure{keys.rejected + " is missing", ""};
+  const bool are_texts =
+      is_text(object.find(keys.chosen)) && is_text(object.find(keys.rejected)) && is_text(object.find(keys.prompt));
+  return are_texts ? text_pair(object, keys) : message_pair(object, keys, names);
 }
 
 /// What the fields of a record are called.
@@ -288,26 +270,26 @@ Result<TextRecord> read_form(const Node& object, const Names& names, const Recor
   const bool is_pair = has(object, names.pair.chosen) || has(object, names.pair.rejected);
   // What is named is meant.
   if (!columns.text.empty()) return whole_text(object, names.text);
-  if (!columns.chosen.empty() || !columns.rejected.empty()) return pair(object, names.pair);
+  if (!columns.chosen.empty() || !columns.rejected.empty()) return pair(object, names.pair, columns.of_messages);
   if (!columns.prompt.empty() && columns.completion.empty() && !has(object, names.answer) && is_pair) {
-    return pair(object, names.pair);
+    return pair(object, names.pair, columns.of_messages);
   }
   if (!columns.prompt.empty() || !columns.completion.empty()) {
-    return completion(object, names.pair.prompt, names.answer);
+    return completion(object, names.pair.prompt, names.answer, columns.of_messages);
   }
   if (!columns.messages.empty()) {
     if (!has(object, names.messages)) return Failure{names.messages + " is missing", ""};
-    return conversation(object, names.messages, "role", "content");
+    return conversation(object, names.messages, columns);
   }
   if (has(object, names.text)) return whole_text(object, names.text);
-  if (is_pair) return pair(object, names.pair);
+  if (is_pair) return pair(object, names.pair, columns.of_messages);
   if (has(object, names.pair.prompt) || has(object, names.answer)) {
-    return completion(object, names.pair.prompt, names.answer);
+    return completion(object, names.pair.prompt, names.answer, columns.of_messages);
   }
   if (has(object, "instruction"))
     return columns.instructions_are_chat ? instruction_as_chat(object) : instruction(object);
-  if (has(object, names.messages)) return conversation(object, names.messages, "role", "content");
-  if (has(object, kShareGpt)) return conversation(object, kShareGpt, "from", "value");
+  if (has(object, names.messages)) return conversation(object, names.messages, columns);
+  if (has(object, kShareGpt)) return conversation(object, kShareGpt, columns);
   return Failure{
       "has none of the fields text, prompt and completion, chosen and rejected, instruction, messages, "
       "conversations",
@@ -325,7 +307,9 @@ std::vector<std::string> fields_of(const TextRecord& record, const Node& object,
       return {"instruction", "input", "output"};
     case TextRecord::Kind::kMessages:
       if (is_instruction) return {"instruction", "input", "output", "system", "history"};
-      return {has(object, names.messages) ? names.messages : kShareGpt};
+      if (record.completion_from > 0) return {names.pair.prompt, names.answer};
+      return {has(object, names.messages) ? names.messages : kShareGpt,
+              columns.system.empty() ? kSystem : columns.system};
     case TextRecord::Kind::kPair:
     case TextRecord::Kind::kMessagePair: break;
   }
@@ -340,13 +324,22 @@ bool is_bad_answer(const TextRecord& record, const Node& object) {
   return label != nullptr && label->is_bool() && !label->as_bool();
 }
 
+/// The tools of a conversation whose format writes them, which are then among the fields that are read.
+std::optional<Failure> add_tools(TextRecord& record, const Node& object, const RecordColumns& columns,
+                                 std::vector<std::string>& read) {
+  const bool is_chat = record.kind == TextRecord::Kind::kMessages || record.kind == TextRecord::Kind::kMessagePair;
+  if (!is_chat || !columns.of_messages.reads || !columns.of_messages.reads("tools")) return std::nullopt;
+  const std::string key = columns.tools.empty() ? "tools" : columns.tools;
+  auto tools = read_tools(object, key);
+  if (!tools) return tools.failure();
+  record.tools = std::move(tools.value());
+  read.push_back(key);
+  return std::nullopt;
+}
+
 }  // namespace
 
 Result<TextRecord> parse_text_record(const std::string& line, const RecordColumns& columns) {
-  if (line == "[" || line.starts_with("[{")) {
-    return Failure{"the beginning of a JSON array, and each line is a record",
-                   "write one record a line: jq -c '.[]' FILE.json > FILE.jsonl"};
-  }
   const Result<Node> parsed = runner::core::parse_json(line, {kDepthMax, kValuesMax});
   if (!parsed) return parsed.failure();
   const Node& object = parsed.value();
@@ -359,7 +352,7 @@ Result<TextRecord> parse_text_record(const std::string& line, const RecordColumn
                    "leave such records out: on_bad_record: skip"};
   }
   std::vector<std::string> read = fields_of(record.value(), object, names, columns);
-  const std::vector<std::string> lists = read;
+  if (auto wrong = add_tools(record.value(), object, columns, read)) return *wrong;
   // A good answer is learnt as one.
   if (const Node* label = object.find("label");
       label != nullptr && label->is_bool() && label->as_bool() && record.value().kind != TextRecord::Kind::kText) {
@@ -367,11 +360,8 @@ Result<TextRecord> parse_text_record(const std::string& line, const RecordColumn
   }
   const bool chosen_by_form = columns.text.empty() && columns.prompt.empty() && columns.completion.empty() &&
                               columns.messages.empty() && columns.chosen.empty() && columns.rejected.empty();
-  record.value().unread = unread_fields(object, read, chosen_by_form);
-  for (const std::string& key : lists) {
-    const Node* list = object.find(key);
-    if (list == nullptr || !list->is_sequence()) continue;
-    for (std::string& field : unread_of_messages(*list, key)) record.value().unread.push_back(std::move(field));
+  for (std::string& field : unread_fields(object, read, chosen_by_form)) {
+    record.value().unread.push_back(std::move(field));
   }
   return record;
 }

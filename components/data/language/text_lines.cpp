@@ -8,6 +8,7 @@
 #include "components/data/data.h"
 #include "components/data/language/encoded_text.h"
 #include "components/data/language/recipe_tokenizer.h"
+#include "components/data/record/record_cache.h"
 #include "components/data/record/record_set.h"
 #include "components/data/same_task.h"
 #include "components/data/text_files.h"
@@ -177,6 +178,7 @@ std::shared_ptr<Dataset> make_of_tokens(const Config& config, const Inputs& inpu
   options.parse = [tokenizer](const std::string& line, std::int64_t /*vocab_size*/) {
     return encoded_text(*tokenizer, line.ends_with('\r') ? line.substr(0, line.size() - 1) : line);
   };
+  options.settings = encoding_settings(inputs.block, *tokenizer);
   options.use(std::move(tokenizer));
   return make_record_set(options, inputs);
 }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "components/data/record/record_source.h"
 #include "components/data/record/sequence.h"
 #include "components/data/record/sequence_rows.h"
 #include "components/data/text_files.h"
@@ -38,13 +39,14 @@ struct RecordSetOptions {
   /// Makes a sequence of a record. Its failure is reported with file and line. `vocab_size`: what ids have to be below.
   /// Called by several threads.
   std::function<runner::core::Result<Sequence>(const std::string& record, std::int64_t vocab_size)> parse;
-  /// The field of a record that, where nothing else in it means something, is its text; "" for none. A file that is
-  /// read by columns gives such texts to `parse_text`, which may not fail otherwise than `parse` of a record that has
-  /// it alone.
-  std::string text_field;
+  /// A file that is read by columns gives the texts of `format.text_field` to `parse_text`, which may not fail
+  /// otherwise than `parse` of a record that has it alone.
+  RecordFormat format;
   std::function<runner::core::Result<Sequence>(const std::string& text)> parse_text;
   std::shared_ptr<const tokenizer::Tokenizer> tokenizer;  ///< for text of ids; may be null
   std::vector<std::string> read_beside;  ///< further files that sequences depend on, such as a chat template
+  /// What else sequences depend on, beside the records: encoding_settings(). "": they are not kept for other processes.
+  std::string settings;
 
   /// Records are texts of this one: its vocabulary, and where it fills and cuts.
   void use(std::shared_ptr<const tokenizer::Tokenizer> its);

@@ -34,10 +34,10 @@ std::uint32_t checksum_of(std::string_view text) { return static_cast<std::uint3
 
 }  // namespace
 
-RecordTotals count_records(const std::vector<TextFile>& files) {
+RecordTotals count_records(const std::vector<TextFile>& files, const RecordFormat& format) {
   RecordTotals totals;
   for (const TextFile& file : files) {
-    const RecordTotals of_file = count_records(file.path);
+    const RecordTotals of_file = count_records(file.path, format);
     totals.records += of_file.records;
     totals.bytes += of_file.bytes;
   }
@@ -69,7 +69,7 @@ std::optional<RecordText> RecordOrder::read_line() {
   for (; file_ < order_.size(); ++file_, line_ = {}, source_.reset()) {
     const std::size_t file = order_[file_];
     const std::string& path = options_.files[file].path;
-    if (source_ == nullptr) source_ = RecordSource::open(path, line_, options_.text_field);
+    if (source_ == nullptr) source_ = RecordSource::open(path, line_, options_.format);
     while (const std::optional<std::string_view> line = source_->next()) {
       const std::int64_t offset = std::exchange(line_, source_->end()).offset;
       if (is_blank(*line)) continue;
@@ -140,7 +140,7 @@ std::vector<RecordText> RecordOrder::read(std::span<const RecordPlace> places) c
     const RecordPlace& place = places[index];
     const std::string& path = options_.files.at(place.file).path;
     if (source == nullptr || opened != place.file || source->is_far(place.offset)) {
-      source = RecordSource::open(path, {place.offset, place.number - 1}, options_.text_field);
+      source = RecordSource::open(path, {place.offset, place.number - 1}, options_.format);
       opened = place.file;
     }
     while (source->end().offset < place.offset && source->next()) {

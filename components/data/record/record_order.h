@@ -28,7 +28,7 @@ struct RecordText {
 };
 
 /// Of all files together. RunError as RecordSource.
-RecordTotals count_records(const std::vector<TextFile>& files);
+RecordTotals count_records(const std::vector<TextFile>& files, const RecordFormat& format);
 
 /// Reads the lines of files that are not blank, pass after pass: files in an order that each pass shuffles, lines in
 /// order, and records drawn from a buffer that is refilled from them, until it is empty at the end of a pass. So a pass
@@ -44,7 +44,7 @@ class RecordOrder {
     std::int64_t buffer = 1;  ///< records
     std::uint64_t seed = 0;
     std::int64_t bytes_max = 0;  ///< of the texts in the buffer
-    std::string text_field;      ///< of RecordSource::open()
+    RecordFormat format;
   };
   /// Where a pass is.
   struct State {

@@ -11,6 +11,7 @@
 #include "components/data/block_location.h"
 #include "components/data/in_memory.h"
 #include "components/data/record/file_errors.h"
+#include "components/data/record/record_cache.h"
 #include "components/data/record/record_order.h"
 #include "components/data/text_utils.h"
 #include "components/tensor/preferences.h"
@@ -47,7 +48,15 @@ class Reader {
     try {
       if (!count()) return {};
       FileErrors errors(encoder_, inputs_);
-      take_all(errors);
+      RecordCache cache(encoder_, begin_, end_, read_.bytes);
+      const auto take_again = [&](const EncodedRecord& record) {
+        RecordErrors& of_file = errors.of(record.place);
+        if (!of_file.enough()) take(record, true, of_file);
+      };
+      if (!cache.replay(take_again)) {
+        take_all(errors, cache);
+        cache.store();
+      }
       good = !errors.any();
     } catch (const runner::core::RunError& error) {
       inputs_.diagnostics.error(location_of(inputs_.block, "path"), error.what(), error.hint());
@@ -83,7 +92,7 @@ class Reader {
 
   /// False when an error was reported.
   bool count() {
-    const RecordTotals totals = count_records(options_.files);
+    const RecordTotals totals = count_records(options_.files, options_.format);
     whole_ = totals.records;
     begin_ = PercentRange::boundary(whole_, options_.share.from);
     end_ = PercentRange::boundary(whole_, options_.share.to);
@@ -93,8 +102,8 @@ class Reader {
   }
 
   /// Reads some records at a time, encodes them on all threads, and takes them in their order.
-  void take_all(FileErrors& errors) {
-    RecordOrder order({.files = options_.files, .set = encoder_.set(), .text_field = options_.text_field});
+  void take_all(FileErrors& errors, RecordCache& cache) {
+    RecordOrder order({.files = options_.files, .set = encoder_.set(), .format = options_.format});
     // Ids that are written out share a vocabulary, which is that of all splits. The ids of texts are the tokenizer's.
     const bool reads_others = options_.tokenizer == nullptr;
     const std::int64_t end = reads_others ? whole_ : end_;
@@ -109,6 +118,7 @@ class Reader {
       return std::all_of(encoded.begin(), encoded.end(), [&](const EncodedRecord& record) {
         RecordErrors& of_file = errors.of(record.place);
         if (!of_file.enough()) take(record, at >= begin_ && at < end_, of_file);
+        cache.add(record);
         ++at;
         return !of_file.enough();
       });

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 
+#include "components/data/record/array_records.h"
 #include "components/data/record/unread_fields.h"
 #include "components/data/text_utils.h"
 #include "runner/core/error.h"
 #include "runner/core/node.h"
+#include "runner/core/platform/byte_source.h"
 #include "runner/core/table/table_file.h"
 
 namespace components::data {
@@ -35,7 +37,7 @@ class Lines final : public RecordSource {
   Place end() const override { return source_.end(); }
   std::int64_t bytes() const { return source_.bytes(); }
   bool is_far(std::int64_t offset) const override {
-    return !path_.ends_with(".gz") && offset - source_.end().offset > kGapMax;
+    return !runner::core::ByteSource::is_packed(path_) && offset - source_.end().offset > kGapMax;
   }
 
  private:
@@ -111,17 +113,24 @@ bool is_blank(std::string_view line) { return line.find_first_not_of(" \t\r") ==
 }  // namespace
 
 std::unique_ptr<RecordSource> RecordSource::open(const std::string& path, const Place& start,
-                                                 const std::string& text_field) {
-  if (runner::core::is_table_path(path)) return std::make_unique<TableRecords>(path, start, text_field);
+                                                 const RecordFormat& format) {
+  if (runner::core::is_table_path(path)) return std::make_unique<TableRecords>(path, start, format.text_field);
+  if (format.arrays && is_json_array(path)) return array_records(path, start);
   return std::make_unique<Lines>(path, start);
 }
 
-RecordTotals count_records(const std::string& path) {
+RecordTotals count_records(const std::string& path, const RecordFormat& format) {
   RecordTotals totals;
   if (runner::core::is_table_path(path)) {
     const auto file = open_table(path);
     totals.records = file->rows();
     for (const runner::core::TableGroup& group : file->groups()) totals.bytes += std::max(group.bytes, group.rows);
+    return totals;
+  }
+  if (format.arrays && is_json_array(path)) {
+    const auto source = array_records(path, {});
+    while (source->next()) ++totals.records;
+    totals.bytes = source->end().offset;
     return totals;
   }
   Lines source(path, {});

@@ -10,16 +10,23 @@
 
 namespace components::data {
 
-/// The records of a file one after the other, as texts: the lines of a file of JSON lines, or the rows of a Parquet or
-/// Arrow file as such lines. RunError names file and line of what cannot be read.
+/// What a set takes for a record in its files.
+struct RecordFormat {
+  /// Rows of a table with texts in this column, and without another that may mean something (may_be_unread()), are
+  /// these texts; "" for none.
+  std::string text_field;
+  bool arrays = false;  ///< a file may be an array of records: is_json_array()
+};
+
+/// The records of a file one after the other, as texts: the lines of a file of JSON lines, the elements of a JSON
+/// array, or the rows of a Parquet or Arrow file as such lines. RunError names file and line of what cannot be read.
 class RecordSource {
  public:
   /// Of lines: bytes and lines in front of a place; of rows: rows, twice.
   using Place = runner::core::LineSource::Place;
 
-  /// Reads from `start` on. By the name of the file: is_table_path(). `text_field`: rows of a table with texts in this
-  /// column, and without another that may mean something (may_be_unread()), are these texts; "" for none.
-  static std::unique_ptr<RecordSource> open(const std::string& path, const Place& start, const std::string& text_field);
+  /// Reads from `start` on. A table by the name of the file: is_table_path().
+  static std::unique_ptr<RecordSource> open(const std::string& path, const Place& start, const RecordFormat& format);
 
   virtual ~RecordSource() = default;
   /// The next line or row, until the next call; nothing at the end of the file. A line may be blank, which is no
@@ -39,6 +46,6 @@ struct RecordTotals {
 };
 
 /// RunError as RecordSource. Of a Parquet or Arrow file only what describes it is read.
-RecordTotals count_records(const std::string& path);
+RecordTotals count_records(const std::string& path, const RecordFormat& format);
 
 }  // namespace components::data

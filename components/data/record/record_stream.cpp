@@ -141,7 +141,7 @@ class RecordStream final : public Stream {
                 .buffer = recipe_->options().shuffle_buffer,
                 .seed = options.seed,
                 .bytes_max = runner::core::memory_limit() / 2,
-                .text_field = recipe_->options().text_field}),
+                .format = recipe_->options().format}),
         packer_(*recipe_->options().max_seq_len,
                 [this](std::vector<EncodedRecord>&& records, std::int64_t) { ready_.push_back(std::move(records)); }) {}
 
@@ -380,8 +380,7 @@ class FirstRecords {
 
   /// Whether the files were read to their end. Stops behind a file that has errors.
   bool read(const std::vector<TextFile>& files, FileErrors& errors) {
-    RecordOrder order(
-        {.files = files, .set = recipe_.encoder.set(), .text_field = recipe_.encoder.options().text_field});
+    RecordOrder order({.files = files, .set = recipe_.encoder.set(), .format = recipe_.encoder.options().format});
     while (ledger_.counts().records < kFirstRecords) {
       const std::optional<RecordText> record = order.next();
       if (!record) return true;

@@ -25,14 +25,14 @@ constexpr std::array<std::string_view, 10> kOfMessage = {
     "tool_calls",        "function_call", "tool_call_id", "name",  "thinking",
     "reasoning_content", "reasoning",     "images",       "audio", "videos"};
 
+}  // namespace
+
 bool asks_for_something(const Node* value) {
   if (value == nullptr || value->is_null()) return false;
   if (value->is_string()) return !value->as_string().empty();
   if (value->is_sequence()) return !value->items().empty();
   return !value->is_mapping() || !value->entries().empty();
 }
-
-}  // namespace
 
 std::vector<std::string> unread_fields(const Node& record, const std::vector<std::string>& read, bool any_form) {
   std::vector<std::string> unread;
@@ -52,14 +52,8 @@ bool may_be_unread(std::string_view name) {
          std::find(kForms.begin(), kForms.end(), name) != kForms.end();
 }
 
-std::vector<std::string> unread_of_messages(const Node& list, const std::string& key) {
-  std::vector<std::string> unread;
-  for (const std::string_view name : kOfMessage) {
-    const bool is_there = std::any_of(list.items().begin(), list.items().end(),
-                                      [name](const Node& item) { return asks_for_something(item.find(name)); });
-    if (is_there) unread.push_back(key + "[]." + std::string(name));
-  }
-  return unread;
+bool says_something(std::string_view name) {
+  return std::find(kOfMessage.begin(), kOfMessage.end(), name) != kOfMessage.end();
 }
 
 std::vector<std::string> UnreadFields::add(const std::vector<std::string>& fields, const std::string& place) {

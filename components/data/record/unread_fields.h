@@ -16,8 +16,10 @@ namespace components::data {
 std::vector<std::string> unread_fields(const runner::core::Node& record, const std::vector<std::string>& read,
                                        bool any_form);
 
-/// unread_fields() of the messages in a list, each once: `messages[].tool_calls`.
-std::vector<std::string> unread_of_messages(const runner::core::Node& list, const std::string& key);
+/// Whether a field of a message that is called so would change it.
+bool says_something(std::string_view name);
+/// Neither null nor empty. `value` may be null.
+bool asks_for_something(const runner::core::Node* value);
 
 /// Whether unread_fields() may name a field that is called so.
 bool may_be_unread(std::string_view name);

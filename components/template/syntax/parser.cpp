@@ -276,7 +276,11 @@ class Parser : public ExpressionParser {
 
 Tree parse_template(std::string_view source) {
   Tree tree;
-  Parser(tokens_of(source), tree).run();
+  std::vector<Token> tokens = tokens_of(source);
+  for (const Token& token : tokens) {
+    if (token.kind == Token::Kind::kName || token.kind == Token::Kind::kString) tree.words.insert(token.text);
+  }
+  Parser(std::move(tokens), tree).run();
   return tree;
 }
 

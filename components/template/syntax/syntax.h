@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -117,6 +119,7 @@ struct Tree {
   std::vector<Value> absent;  ///< by symbol: its undefined value
   int loop = kNoSymbol, caller = kNoSymbol, varargs = kNoSymbol, kwargs = kNoSymbol;
   bool has_generation = false;
+  std::set<std::string, std::less<>> words;  ///< names and texts inside of tags
 };
 
 }  // namespace components::jinja

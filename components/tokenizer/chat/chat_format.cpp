@@ -67,7 +67,7 @@ class Writer {
   }
 
   std::string message(std::size_t index) {
-    const auto& [role, content] = messages_[index];
+    const std::string &role = messages_[index].role, &content = messages_[index].content;
     const std::size_t place = index - (messages_.front().role == kSystem ? 1 : 0);
     if (format_.alternate && role != (place % 2 == 0 ? kUser : kAssistant)) {
       return refusal(index, "roles alternate between user and assistant, after a system message at most");
@@ -75,7 +75,7 @@ class Writer {
     if (role == kUser) {
       user(index);
     } else if (role == kAssistant) {
-      assistant(content);
+      assistant(index);
     } else if (role == kSystem) {
       if (format_.system_in != SystemPlace::kAnyTurn) return refusal(index, "only the first message may have it");
       turn(format_.before_system, content, format_.after_system);
@@ -100,11 +100,11 @@ class Writer {
          format_.after_user);
   }
 
-  void assistant(const std::string& content) {
+  void assistant(std::size_t index) {
     whole_.text += format_.before_assistant;
     const std::size_t begin = whole_.text.size();
-    turn(format_.assistant_start, content, format_.assistant_end);
-    whole_.answers.emplace_back(begin, whole_.text.size());
+    turn(format_.assistant_start, messages_[index].content, format_.assistant_end);
+    whole_.answers.push_back({begin, whole_.text.size(), index});
     whole_.text += format_.after_assistant;
   }
 
@@ -134,7 +134,7 @@ Result<std::string> ChatFormat::render_unfinished(const std::vector<Message>& me
   auto rendered = render(messages);
   if (!rendered) return rendered.failure();
   std::string text = std::move(rendered.value().text);
-  text.resize(rendered.value().answers.back().first);
+  text.resize(rendered.value().answers.back().begin);
   text += assistant_start;
   const std::string& content = messages.back().content;
   if (!strip) return text + content;

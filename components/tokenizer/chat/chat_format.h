@@ -4,23 +4,39 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "components/tokenizer/tokenizer.h"
+#include "runner/core/node.h"
 #include "runner/core/result.h"
 
 namespace components::tokenizer {
 
 struct Message {
-  std::string role, content;  ///< `system`, `user`, `assistant`
+  std::string role, content;  ///< `system`, `user`, `assistant`, `tool`; of a content in parts, their texts
+  /// What it says beside its content, such as `tool_calls`, for a template to read: a mapping, or null.
+  runner::core::Node fields = {};
+  bool has_content = true;  ///< else `content` is ""
+  bool is_learnt = true;    ///< of an answer: it counts in the loss
+};
+
+/// What is written as one text.
+struct Chat {
+  std::vector<Message> messages;
+  runner::core::Node tools = {};  ///< that an answer may call, for a template to read: a list, or null
+};
+
+/// Bytes [begin, end) of a text that the assistant writes for a message: a part of the answer, or all of it and the
+/// token that ends it.
+struct Answer {
+  std::size_t begin = 0, end = 0;
+  std::size_t message = 0;  ///< index in Chat::messages
 };
 
 /// A conversation as the text that a model was trained on.
 struct Conversation {
   std::string text;
-  /// Bytes [begin, end) of `text` that the assistant writes: each answer and the token that ends it.
-  std::vector<std::pair<std::size_t, std::size_t>> answers;
+  std::vector<Answer> answers;  ///< in order, without overlap
 };
 
 /// Where the system message goes.
@@ -47,9 +63,8 @@ struct ChatFormat {
   std::string before_other = {};  ///< a turn of any other role, written for `{role}`; "": refused
   std::string after_other = {};
   SystemPlace system_in = SystemPlace::kAnyTurn;
-  bool strip = false;                             ///< contents lose the white space around them
-  bool alternate = false;                         ///< roles have to be user, assistant, user, ...
-  std::vector<std::string> template_hashes = {};  ///< XXH3 (128 bits, hexadecimal) of the templates that it is
+  bool strip = false;      ///< contents lose the white space around them
+  bool alternate = false;  ///< roles have to be user, assistant, user, ...
 
   /// `answer`: with the prompt for an answer at the end. Failure: no message, or what the format refuses: a role, or
   /// an order of roles.
@@ -70,7 +85,5 @@ struct ChatFormat {
 const std::vector<ChatFormat>& known_chat_formats();
 /// Null for a name that is not known.
 const ChatFormat* find_chat_format(std::string_view name);
-/// The one that a template is; null for another template.
-const ChatFormat* find_chat_format_of(std::string_view chat_template);
 
 }  // namespace components::tokenizer

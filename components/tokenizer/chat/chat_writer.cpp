@@ -28,12 +28,13 @@ class FormatWriter final : public ChatWriter {
  public:
   explicit FormatWriter(ChatFormat format) : format_(std::move(format)) {}
 
-  Result<Conversation> render(const std::vector<Message>& messages, bool answer) const override {
-    return format_.render(messages, answer);
+  Result<Conversation> render(const Chat& chat, bool answer) const override {
+    return format_.render(chat.messages, answer);
   }
-  Result<std::string> render_unfinished(const std::vector<Message>& messages) const override {
-    return format_.render_unfinished(messages);
+  Result<std::string> render_unfinished(const Chat& chat) const override {
+    return format_.render_unfinished(chat.messages);
   }
+  bool reads(std::string_view /*field*/) const override { return false; }
   std::string end_of_turn() const override { return format_.end_of_turn(); }
 
  private:
@@ -98,12 +99,11 @@ Result<ChatWriterPtr> chat_writer(const ChatFormat& format, const Tokenizer& tok
   return ChatWriterPtr(std::make_shared<const FormatWriter>(std::move(with_tokens.value())));
 }
 
-Result<ChatWriterPtr> chat_writer_of(const Tokenizer& tokenizer) {
+Result<ChatWriterPtr> chat_writer_of(const Tokenizer& tokenizer, const Node& variables) {
   const std::string folder = fs::path(tokenizer.description().path).parent_path().string();
   const auto found = template_in(folder.empty() ? "." : folder);
   if (!found) return found.failure();
-  if (const ChatFormat* known = find_chat_format_of(found.value().text)) return chat_writer(*known, tokenizer);
-  return template_writer(found.value().text, found.value().name, tokenizer);
+  return template_writer(found.value().text, found.value().name, tokenizer, variables);
 }
 
 }  // namespace components::tokenizer

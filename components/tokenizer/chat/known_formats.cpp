@@ -1,7 +1,4 @@
-#include <xxhash.h>
-
 #include <algorithm>
-#include <cstdio>
 #include <optional>
 
 #include "components/tokenizer/chat/chat_format.h"
@@ -10,7 +7,7 @@ namespace components::tokenizer {
 namespace {
 
 /// OpenAI's ChatML, and what was derived from it.
-ChatFormat chatml(std::string name, std::optional<std::string> default_system, std::vector<std::string> hashes) {
+ChatFormat chatml(std::string name, std::optional<std::string> default_system) {
   return {.name = std::move(name),
           .default_system = std::move(default_system),
           .before_system = "<|im_start|>system\n",
@@ -21,14 +18,12 @@ ChatFormat chatml(std::string name, std::optional<std::string> default_system, s
           .assistant_end = "<|im_end|>",
           .after_assistant = "\n",
           .before_other = "<|im_start|>{role}\n",
-          .after_other = "<|im_end|>\n",
-          .template_hashes = std::move(hashes)};
+          .after_other = "<|im_end|>\n"};
 }
 
 /// The template of Qwen 2.5 writes tools' answers as turns of the user, which the table cannot say.
 ChatFormat qwen2_5() {
-  ChatFormat format = chatml("qwen2_5", "You are Qwen, created by Alibaba Cloud. You are a helpful assistant.",
-                             {"c63bde148c12b98b639547fe4d33fa67", "2c000abd5b224bfb931873a7d7835a0b"});
+  ChatFormat format = chatml("qwen2_5", "You are Qwen, created by Alibaba Cloud. You are a helpful assistant.");
   format.before_other = format.after_other = "";
   return format;
 }
@@ -43,8 +38,7 @@ ChatFormat llama2() {
           .assistant_end = " {eos}",
           .system_in = SystemPlace::kFirstUser,
           .strip = true,
-          .alternate = true,
-          .template_hashes = {"4adb1f81f5c508ea24f6d97f87d647f5", "276bc5228eb011513ec23d8d21f962b0"}};
+          .alternate = true};
 }
 
 ChatFormat llama3() {
@@ -58,8 +52,7 @@ ChatFormat llama3() {
           .assistant_end = "<|eot_id|>",
           .before_other = "<|start_header_id|>{role}<|end_header_id|>\n\n",
           .after_other = "<|eot_id|>",
-          .strip = true,
-          .template_hashes = {"8f20b9eda669ce10b97891b7adc1beb8", "09facc0e4aa943189799ad6e2dea0594"}};
+          .strip = true};
 }
 
 /// With the fixed date, also where the template of 3.2 writes that of the day: a text has to be the same tomorrow.
@@ -70,12 +63,11 @@ ChatFormat llama3_1() {
   format.before_system += "Cutting Knowledge Date: December 2023\nToday Date: 26 Jul 2024\n\n";
   format.before_other = format.after_other = "";
   format.system_in = SystemPlace::kFirstTurn;
-  format.template_hashes = {"0c2fe941e01674f5a8344fceb19d98ce", "0f755a597d4eb9dd41032903ea170582"};
   return format;
 }
 
 /// Mistral's releases differ in white space and in where the system message goes.
-ChatFormat mistral(std::string name, SystemPlace system_in, std::string hash) {
+ChatFormat mistral(std::string name, SystemPlace system_in) {
   return {.name = std::move(name),
           .begin = "{bos}",
           .after_system = system_in == SystemPlace::kNowhere ? "" : "\n\n",
@@ -83,21 +75,20 @@ ChatFormat mistral(std::string name, SystemPlace system_in, std::string hash) {
           .after_user = " [/INST]",
           .assistant_end = "{eos}",
           .system_in = system_in,
-          .alternate = true,
-          .template_hashes = {std::move(hash)}};
+          .alternate = true};
 }
 
 std::vector<ChatFormat> mistrals() {
-  ChatFormat now = mistral("mistral", SystemPlace::kFirstUser, "41483b6734ed0021d40f466f5b2860c8");
+  ChatFormat now = mistral("mistral", SystemPlace::kFirstUser);
   now.before_user = " [INST] ";
   now.assistant_start = " ";
-  ChatFormat v0_1 = mistral("mistral_v0_1", SystemPlace::kNowhere, "70bf874ad98f31f4b7f52373b11c60d7");
+  ChatFormat v0_1 = mistral("mistral_v0_1", SystemPlace::kNowhere);
   v0_1.after_assistant = " ";
-  ChatFormat v0_2 = mistral("mistral_v0_2", SystemPlace::kNowhere, "f395fc5daa794129a5d004210ebce758");
-  ChatFormat v3 = mistral("mistral_v3", SystemPlace::kLastUser, "63a5036a8f3cb4a82b1859ebf9aab82f");
+  ChatFormat v0_2 = mistral("mistral_v0_2", SystemPlace::kNowhere);
+  ChatFormat v3 = mistral("mistral_v3", SystemPlace::kLastUser);
   v3.after_user = "[/INST]";
   v3.assistant_start = " ";
-  ChatFormat nemo = mistral("mistral_nemo", SystemPlace::kLastUser, "e4ecf9f516b59c8e1a382f7b55f0b080");
+  ChatFormat nemo = mistral("mistral_nemo", SystemPlace::kLastUser);
   nemo.before_user = "[INST]";
   nemo.after_user = "[/INST]";
   return {now, v0_1, v0_2, v3, nemo};
@@ -111,8 +102,7 @@ ChatFormat zephyr() {
           .after_user = "{eos}\n",
           .before_assistant = "<|assistant|>\n",
           .assistant_end = "{eos}",
-          .after_assistant = "\n",
-          .template_hashes = {"5ae4edc1a6c08aa61db34e9fc60441d8"}};
+          .after_assistant = "\n"};
 }
 
 /// The prompt of Taori et al. 2023 without an input, turn by turn.
@@ -130,23 +120,14 @@ ChatFormat alpaca() {
           .system_in = SystemPlace::kFirstTurn};
 }
 
-std::string hash_of(std::string_view text) {
-  const XXH128_hash_t hash = XXH3_128bits(text.data(), text.size());
-  char digits[33];
-  std::snprintf(digits, sizeof digits, "%016llx%016llx", static_cast<unsigned long long>(hash.high64),
-                static_cast<unsigned long long>(hash.low64));
-  return digits;
-}
-
 }  // namespace
 
 const std::vector<ChatFormat>& known_chat_formats() {
   static const std::vector<ChatFormat> all = [] {
     std::vector<ChatFormat> formats = {
-        chatml("chatml", std::nullopt, {"f0a6a8278439fdb056191e205a440263"}),
-        chatml("smollm2", "You are a helpful AI assistant named SmolLM, trained by Hugging Face",
-               {"98f63cc3d421d28f99ab995e9629dacd"}),
-        chatml("qwen2", "You are a helpful assistant.", {"e580c2da83415028d5d943bd0bd9082f"}),
+        chatml("chatml", std::nullopt),
+        chatml("smollm2", "You are a helpful AI assistant named SmolLM, trained by Hugging Face"),
+        chatml("qwen2", "You are a helpful assistant."),
         qwen2_5(),
         llama2(),
         llama3(),
@@ -163,15 +144,6 @@ const ChatFormat* find_chat_format(std::string_view name) {
   const auto& all = known_chat_formats();
   const auto at = std::find_if(all.begin(), all.end(), [&](const ChatFormat& format) { return format.name == name; });
   return at != all.end() ? &*at : nullptr;
-}
-
-const ChatFormat* find_chat_format_of(std::string_view chat_template) {
-  const std::string hash = hash_of(chat_template);
-  for (const ChatFormat& format : known_chat_formats()) {
-    const auto& hashes = format.template_hashes;
-    if (std::find(hashes.begin(), hashes.end(), hash) != hashes.end()) return &format;
-  }
-  return nullptr;
 }
 
 }  // namespace components::tokenizer

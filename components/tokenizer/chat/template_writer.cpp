@@ -33,38 +33,48 @@ class TemplateWriter final : public ChatWriter {
  public:
   TemplateWriter(jinja::Template chat_template, Node variables)
       : template_(std::move(chat_template)), variables_(std::move(variables)) {
-    if (auto prompt = jinja::generation_prompt(template_, chat_of({{kUser, "hi"}}, false), options())) {
+    const Chat shortest{.messages = {{kUser, "hi"}}};
+    if (auto prompt = jinja::generation_prompt(template_, chat_of(shortest, false), options())) {
       prompt_ = std::move(prompt.value());
+      const auto without = template_.render(chat_of(shortest, false), options());
+      always_prompts_ = !prompt_->empty() && without && without.value().text.ends_with(*prompt_);
     }
     end_ = find_end();
   }
 
-  Result<Conversation> render(const std::vector<Message>& messages, bool answer) const override {
-    if (messages.empty()) return Failure{"a conversation has no message", ""};
-    const jinja::Chat chat = chat_of(messages, answer);
+  Result<Conversation> render(const Chat& input, bool answer) const override {
+    if (input.messages.empty()) return Failure{"a conversation has no message", ""};
+    const jinja::Chat chat = chat_of(input, answer);
     auto rendering = template_.render(chat, options());
     if (!rendering) return rendering.failure();
     Conversation whole;
     if (!answer) {
-      auto answers = learnt(chat, rendering.value());
-      if (!answers) return answers.failure();
-      whole.answers = std::move(answers.value());
+      const auto ranges = learnt(chat, rendering.value());
+      if (!ranges) return ranges.failure();
+      for (const jinja::Range& range : ranges.value()) {
+        whole.answers.push_back({range.begin, range.end, static_cast<std::size_t>(range.message)});
+      }
     }
     whole.text = std::move(rendering.value().text);
+    if (!answer && always_prompts_ && whole.text.ends_with(*prompt_)) {
+      whole.text.resize(whole.text.size() - prompt_->size());
+    }
     return whole;
   }
 
-  Result<std::string> render_unfinished(const std::vector<Message>& messages) const override {
+  Result<std::string> render_unfinished(const Chat& chat) const override {
+    const std::vector<Message>& messages = chat.messages;
     if (messages.empty() || messages.back().role != kAssistant) {
       return Failure{"the last message is not the assistant's, so there is no answer to continue", ""};
     }
-    const std::vector<Message> before(messages.begin(), messages.end() - 1);
-    if (without_white_space(messages.back().content).empty() && !before.empty()) {
+    if (without_white_space(messages.back().content).empty() && messages.size() > 1) {
+      Chat before = chat;
+      before.messages.pop_back();
       auto prompt = render(before, /*answer=*/true);
       if (!prompt) return prompt.failure();
       return std::move(prompt.value().text);
     }
-    auto rendering = template_.render(chat_of(messages, false), options());
+    auto rendering = template_.render(chat_of(chat, false), options());
     if (!rendering) return rendering.failure();
     const auto last = static_cast<std::int32_t>(messages.size() - 1);
     const auto& pieces = rendering.value().pieces;
@@ -78,16 +88,19 @@ class TemplateWriter final : public ChatWriter {
   }
 
   std::string end_of_turn() const override { return end_; }
+  bool reads(std::string_view field) const override { return template_.names(field); }
 
  private:
-  jinja::Chat chat_of(const std::vector<Message>& messages, bool answer) const {
+  jinja::Chat chat_of(const Chat& input, bool answer) const {
     jinja::Chat chat;
-    for (const Message& message : messages) {
+    for (const Message& message : input.messages) {
       Node one = Node::mapping();
       one.set("role", Node::string(message.role));
-      one.set("content", Node::string(message.content));
+      if (message.has_content) one.set("content", Node::string(message.content));
+      for (const Node::Entry& entry : message.fields.entries()) one.set(entry.key, entry.value);
       chat.messages.items().push_back(std::move(one));
     }
+    chat.tools = input.tools;
     chat.add_generation_prompt = answer;
     chat.variables = variables_;
     return chat;
@@ -102,7 +115,7 @@ class TemplateWriter final : public ChatWriter {
     }
     auto ranges = jinja::answers_of(template_, chat, rendering, prompt_ ? *prompt_ : own);
     if (!ranges || template_.has_generation()) return ranges;
-    for (auto& [begin, end] : ranges.value()) end = without_line_end(rendering, begin, end);
+    for (jinja::Range& range : ranges.value()) range.end = without_line_end(rendering, range.begin, range.end);
     return ranges;
   }
 
@@ -122,7 +135,7 @@ class TemplateWriter final : public ChatWriter {
 
   /// Of the shortest conversation, what is learnt behind the answer's text.
   std::string find_end() const {
-    const jinja::Chat chat = chat_of({{kUser, "hi"}, {kAssistant, "Yes"}}, false);
+    const jinja::Chat chat = chat_of({.messages = {{kUser, "hi"}, {kAssistant, "Yes"}}}, false);
     const auto rendering = template_.render(chat, options());
     if (!rendering) return "";
     const auto ranges = learnt(chat, rendering.value());
@@ -131,7 +144,7 @@ class TemplateWriter final : public ChatWriter {
     for (const jinja::Piece& piece : rendering.value().pieces) {
       if (piece.by_text && piece.message == 1) text_end = piece.end;
     }
-    const std::size_t end = ranges.value().back().second;
+    const std::size_t end = ranges.value().back().end;
     if (text_end == 0 || end <= text_end) return "";
     return std::string(without_white_space(std::string_view(rendering.value().text).substr(text_end, end - text_end)));
   }
@@ -139,12 +152,14 @@ class TemplateWriter final : public ChatWriter {
   jinja::Template template_;
   Node variables_;
   std::optional<std::string> prompt_;
+  bool always_prompts_ = false;  ///< behind each conversation, as the first template of Llama 3 did
   std::string end_;
 };
 
 }  // namespace
 
-Result<ChatWriterPtr> template_writer(std::string_view text, const std::string& name, const Tokenizer& tokenizer) {
+Result<ChatWriterPtr> template_writer(std::string_view text, const std::string& name, const Tokenizer& tokenizer,
+                                      const Node& written) {
   auto parsed = jinja::Template::parse(text, name);
   if (!parsed) return parsed.failure();
   Node variables = Node::mapping();
@@ -155,6 +170,7 @@ Result<ChatWriterPtr> template_writer(std::string_view text, const std::string& 
     const auto token = id ? tokenizer.token_of(*id) : std::nullopt;
     if (token) variables.set(key, Node::string(*token));
   }
+  for (const Node::Entry& entry : written.entries()) variables.set(entry.key, entry.value);
   return ChatWriterPtr(std::make_shared<const TemplateWriter>(std::move(parsed.value()), std::move(variables)));
 }
 

@@ -44,7 +44,7 @@ constexpr SwitchKey kSwitches[] = {{"strip", &ChatFormat::strip}, {"alternate", 
 constexpr std::int64_t kTemplateBytesMax = 1 << 20;
 
 constexpr const char *kType = "type", *kDefaultSystem = "default_system", *kSystemIn = "system_in",
-                     *kTemplate = "template";
+                     *kTemplate = "template", *kVariables = "variables";
 
 struct PlaceWord {
   const char* name;
@@ -130,7 +130,7 @@ class Reader {
       std::vector<std::string> known;
       for (const TextKey& key : kTexts) known.emplace_back(key.name);
       for (const SwitchKey& key : kSwitches) known.emplace_back(key.name);
-      known.insert(known.end(), {kDefaultSystem, kSystemIn, kType, kTemplate});
+      known.insert(known.end(), {kDefaultSystem, kSystemIn, kType, kTemplate, kVariables});
       diagnostics_.error(value.location(), "chat_format has no key \"" + entry.key + "\"", hint_for(entry.key, known));
     }
   }
@@ -159,24 +159,43 @@ class Reader {
   ChatFormat format_;
 };
 
-/// `{template: FILE}`.
-ChatWriterPtr of_file(const Node& node, const Tokenizer& tokenizer, Diagnostics& diagnostics) {
-  const Node& file = *node.find(kTemplate);
-  if (node.entries().size() > 1) {
+/// `{template: FILE, variables: {NAME: VALUE}}`, or one of the two.
+ChatWriterPtr of_template(const Node& node, const Tokenizer& tokenizer, Diagnostics& diagnostics) {
+  const Node *file = node.find(kTemplate), *variables = node.find(kVariables);
+  for (const Node::Entry& entry : node.entries()) {
+    if (entry.key == kTemplate || entry.key == kVariables) continue;
     diagnostics.error(node.location(), "chat_format has a template, which other keys do not change",
                       "remove the other keys, or edit the template");
     return nullptr;
   }
-  if (!file.is_string()) {
-    diagnostics.error(file.location(), "chat_format.template must be a file, got " + to_json(file, -1));
+  if (file != nullptr && !file->is_string()) {
+    diagnostics.error(file->location(), "chat_format.template must be a file, got " + to_json(*file, -1));
     return nullptr;
   }
-  const auto text = runner::core::read_file(file.as_string(), kTemplateBytesMax);
-  auto writer = text ? template_writer(text.value(), file.as_string(), tokenizer)
-                     : runner::core::Result<ChatWriterPtr>(text.failure());
-  if (writer) return writer.value();
-  diagnostics.error(file.location(), writer.failure().message, writer.failure().hint);
-  return nullptr;
+  if (variables != nullptr && !variables->is_mapping()) {
+    diagnostics.error(variables->location(),
+                      "chat_format.variables must be a mapping of names and values, got " + to_json(*variables, -1));
+    return nullptr;
+  }
+  const Node given = variables != nullptr ? *variables : Node();
+  runner::core::Result<ChatWriterPtr> writer = runner::core::Failure{};
+  if (file == nullptr) {
+    writer = chat_writer_of(tokenizer, given);
+  } else if (const auto text = runner::core::read_file(file->as_string(), kTemplateBytesMax)) {
+    writer = template_writer(text.value(), file->as_string(), tokenizer, given);
+  } else {
+    writer = text.failure();
+  }
+  if (!writer) {
+    diagnostics.error((file != nullptr ? *file : node).location(), writer.failure().message, writer.failure().hint);
+    return nullptr;
+  }
+  for (const Node::Entry& entry : given.entries()) {
+    if (writer.value()->reads(entry.key)) continue;
+    diagnostics.warning(entry.value.location(), "the chat template reads no variable \"" + entry.key + "\"",
+                        "remove it, or look for its name in the template");
+  }
+  return writer.value();
 }
 
 }  // namespace
@@ -187,7 +206,9 @@ std::string written_template_file(const Node& node) {
 }
 
 ChatWriterPtr written_chat_writer(const Node& node, const Tokenizer& tokenizer, Diagnostics& diagnostics) {
-  if (node.is_mapping() && node.find(kTemplate) != nullptr) return of_file(node, tokenizer, diagnostics);
+  if (node.is_mapping() && (node.find(kTemplate) != nullptr || node.find(kVariables) != nullptr)) {
+    return of_template(node, tokenizer, diagnostics);
+  }
   const auto format = node.is_mapping() ? Reader(diagnostics).read(node) : named(node, diagnostics);
   if (!format) return nullptr;
   auto writer = chat_writer(*format, tokenizer);

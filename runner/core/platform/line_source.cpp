@@ -1,12 +1,8 @@
 #include "runner/core/platform/line_source.h"
 
-#include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 #include <utility>
 
-#include "runner/core/platform/gzip_file.h"
+#include "runner/core/platform/byte_source.h"
 #include "runner/core/units.h"
 
 namespace runner::core {
@@ -16,49 +12,8 @@ constexpr std::int64_t kChunk = std::int64_t{256} << 10;
 
 }  // namespace
 
-/// A file, unpacked where it is compressed.
-class LineSource::Bytes {
- public:
-  Bytes(const std::string& path, std::int64_t begin) {
-    if (path.ends_with(".gz")) {
-      packed_ = std::make_unique<GzipFile>(path);
-      pass_over(begin);
-      return;
-    }
-    plain_.open(path, std::ios::binary);
-    if (!plain_.is_open()) problem_ = std::string("cannot read it: ") + std::strerror(errno);
-    if (begin > 0) plain_.seekg(begin);
-  }
-
-  /// How many of `size` bytes were read; 0 at the end or after a problem.
-  std::size_t read(char* to, std::size_t size) {
-    if (packed_ != nullptr) return packed_->read(to, size);
-    if (!problem_.empty()) return 0;
-    plain_.read(to, static_cast<std::streamsize>(size));
-    if (plain_.bad()) problem_ = std::string("cannot read it: ") + std::strerror(errno);
-    return static_cast<std::size_t>(plain_.gcount());
-  }
-
-  const std::string& problem() const { return packed_ != nullptr ? packed_->problem() : problem_; }
-
- private:
-  void pass_over(std::int64_t bytes) {
-    std::string passed(static_cast<std::size_t>(std::min<std::int64_t>(bytes, kChunk)), '\0');
-    while (bytes > 0) {
-      const auto most = static_cast<std::size_t>(std::min<std::int64_t>(bytes, kChunk));
-      const std::size_t read = packed_->read(passed.data(), most);
-      if (read == 0) return;
-      bytes -= static_cast<std::int64_t>(read);
-    }
-  }
-
-  std::ifstream plain_;
-  std::unique_ptr<GzipFile> packed_;
-  std::string problem_;
-};
-
 LineSource::LineSource(const std::string& path, const Place& start)
-    : source_(std::make_unique<Bytes>(path, start.offset)), base_(start.offset), number_(start.lines) {}
+    : source_(std::make_unique<ByteSource>(path, start.offset)), base_(start.offset), number_(start.lines) {}
 
 LineSource::~LineSource() = default;
 

@@ -9,6 +9,8 @@
 
 namespace runner::core {
 
+class ByteSource;
+
 /// Reads a text file line by line; one whose name ends with `.gz` is unpacked on the way. Memory is that of the longest
 /// line, of at most kLineMax bytes.
 class LineSource {
@@ -45,13 +47,11 @@ class LineSource {
   static constexpr std::size_t kBlankMax = std::size_t{4} << 20;
 
  private:
-  class Bytes;
-
   bool is_in_long_gap(std::string_view line);
   bool fill();
   std::nullopt_t stop(std::string problem, std::int64_t line);
 
-  std::unique_ptr<Bytes> source_;
+  std::unique_ptr<ByteSource> source_;
   std::string text_;          // what was read and not yet returned, behind at_
   std::size_t at_ = 0;        // where the next line begins
   std::size_t searched_ = 0;  // no line ends before it

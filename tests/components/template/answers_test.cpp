@@ -19,7 +19,7 @@ std::vector<std::string> learned(const std::string& source, const std::string& m
   const auto answers = answers_of(parsed, chat, rendering, generation_prompt(parsed, chat).value());
   if (!answers) return {answers.failure().message};
   std::vector<std::string> texts;
-  for (const auto& [begin, end] : answers.value()) texts.push_back(rendering.text.substr(begin, end - begin));
+  for (const auto& [begin, end, message] : answers.value()) texts.push_back(rendering.text.substr(begin, end - begin));
   return texts;
 }
 
