@@ -287,7 +287,7 @@ void note_unread_variables(const Session& session) {
   std::vector<std::string> names;
   for (char** variable = environ; *variable != nullptr; ++variable) {
     const std::string_view text = *variable;
-    if (text.starts_with("FSDP_") || text.starts_with("ACCELERATE_"))
+    if (text.starts_with("FSDP_") || text.starts_with("ACCELERATE_") || text.starts_with("PARALLELISM_CONFIG_"))
       names.emplace_back(text.substr(0, text.find('=')));
   }
   if (names.empty()) return;

@@ -40,7 +40,7 @@ void take_environment_of_ranks(const resolve::Recipe& recipe);
 /// Prints a notice if the global batch grows with the number of processes because the recipe does not set it.
 void note_growing_batch(const Session& session, const resolve::Recipe& recipe);
 
-/// Prints a notice of variables that Accelerate reads (`FSDP_...`, `ACCELERATE_...`), and roux does not.
+/// Prints a notice of Accelerate's variables (`FSDP_...`, `PARALLELISM_CONFIG_...`), which roux does not read.
 void note_unread_variables(const Session& session);
 
 /// A batch script for Slurm that runs this command, without `--emit`. Fails the session when the number of processes is

@@ -1,8 +1,11 @@
 #include "runner/words/reader.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
+#include <cstdint>
 #include <set>
+#include <system_error>
 #include <utility>
 
 #include "runner/core/text/suggest.h"
@@ -33,7 +36,14 @@ std::string shown(const Node& value) {
 
 /// Null for a number that asks for nothing, such as 0 steps.
 Node converted(const Node& value, Word::As as) {
-  if (as == Word::As::kSame || !value.is_number()) return value;
+  if (as == Word::As::kNumber && value.is_string()) {
+    std::int64_t number = 0;
+    const std::string& text = value.as_string();
+    const auto read = std::from_chars(text.data(), text.data() + text.size(), number);
+    const bool is_whole = read.ec == std::errc() && read.ptr == text.data() + text.size();
+    return is_whole ? Node::integer(number, value.location()) : value;
+  }
+  if (as == Word::As::kNumber || as == Word::As::kSame || !value.is_number()) return value;
   const double number = value.as_double();
   if (number == 0) return Node::null();
   if (as == Word::As::kInterval) {
@@ -72,21 +82,33 @@ std::vector<Row> Reader::rows() const {
 
 const Node* Reader::get(std::string_view key) const {
   const Node* value = config_.find(key);
-  return value != nullptr && asks_for_something(*value) ? value : nullptr;
+  return value != nullptr && asks(*value) ? value : nullptr;
+}
+
+bool Reader::asks(const Node& value) const {
+  const auto& nothing = table_.nothing;
+  return asks_for_something(value) && std::find(nothing.begin(), nothing.end(), text_of(value)) == nothing.end();
 }
 
 void Reader::read_block(const Node& block, const std::vector<Word>& words, const std::string& prefix, Draft& draft) {
+  std::vector<std::pair<const Word*, const Node::Entry*>> known;
   for (const Node::Entry& entry : block.entries()) {
-    if (find(words, entry.key) == nullptr && asks_for_something(entry.value)) unknown(entry, words, prefix);
+    if (const Word* word = find(words, entry.key)) {
+      known.emplace_back(word, &entry);
+    } else if (asks(entry.value)) {
+      unknown(entry, words, prefix);
+    }
   }
-  for (const Word& word : words) {  // in their order, so that a later one of the same path goes before an earlier one
-    if (const Node::Entry* entry = block.find_entry(word.key)) judge(*entry, word, prefix, draft);
-  }
+  // In the order of the words, so that a later one of the same path goes before an earlier one.
+  std::stable_sort(known.begin(), known.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (const auto& [word, entry] : known) judge(*entry, *word, prefix, draft);
 }
 
 void Reader::unknown(const Node::Entry& entry, const std::vector<Word>& words, const std::string& prefix) {
   std::vector<std::string> names;
-  for (const Word& word : words) names.push_back(word.key);
+  for (const Word& word : words) {
+    if (!word.key.ends_with('*')) names.push_back(word.key);
+  }
   const std::string near = core::closest(entry.key, names);
   diagnostics_.error(entry.key_location,
                      core::quote(prefix + entry.key) + " is not a key of " + table_.tool + " that roux knows",
@@ -98,14 +120,12 @@ void Reader::unknown(const Node::Entry& entry, const std::vector<Word>& words, c
 Outcome Reader::outcome_of(const Word& word, const Node& value) const {
   if (word.values.empty() && !word.other) return word.outcome;
   const std::string text = text_of(value);
-  for (const auto& [listed, outcome] : word.values) {
-    if (listed == text) return outcome;
-  }
+  if (const Outcome* outcome = listed(word, text)) return *outcome;
   if (word.other) return *word.other;
   std::vector<std::string> known, taken;
-  for (const auto& [listed, outcome] : word.values) {
-    known.push_back(listed);
-    if (!outcome.is_fatal) taken.push_back(listed);
+  for (const auto& [value_text, outcome] : word.values) {
+    known.push_back(value_text);
+    if (outcome.kind != Kind::kRefused && outcome.kind != Kind::kPlanned) taken.push_back(value_text);
   }
   const std::string near = core::closest(text, known);
   return {.kind = Kind::kRefused,
@@ -115,9 +135,8 @@ Outcome Reader::outcome_of(const Word& word, const Node& value) const {
 
 void Reader::judge(const Node::Entry& entry, const Word& word, const std::string& prefix, Draft& draft) {
   const std::string text = text_of(entry.value);
-  const bool is_listed =
-      std::any_of(word.values.begin(), word.values.end(), [&](const auto& value) { return value.first == text; });
-  if (!is_listed && !asks_for_something(entry.value)) return;
+  const bool is_listed = listed(word, text) != nullptr;
+  if (!is_listed && !asks(entry.value)) return;
   if (std::find(word.nothing.begin(), word.nothing.end(), text) != word.nothing.end()) return;
   if (!word.needs.empty() && get(word.needs) == nullptr) {
     rows_.push_back({Kind::kNoEffect, prefix + entry.key, shown(entry.value),
@@ -139,6 +158,12 @@ void Reader::judge(const Node::Entry& entry, const Word& word, const std::string
     return;
   }
   const Outcome outcome = outcome_of(word, entry.value);
+  for (const std::string& key : outcome.unless) {
+    if (get(key) == nullptr) continue;
+    rows_.push_back({Kind::kNoEffect, prefix + entry.key, shown(entry.value), "with " + key + " it says nothing",
+                     entry.key_location});
+    return;
+  }
   tell(entry, outcome, prefix + entry.key, word);
   const bool is_taken = outcome.kind == Kind::kTaken || outcome.kind == Kind::kChanged;
   if (!word.rule.empty() || !is_taken) return;

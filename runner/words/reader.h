@@ -59,6 +59,7 @@ class Reader {
   void note(const std::string& key, Outcome::Kind kind, const std::string& text);
 
  private:
+  bool asks(const core::Node& value) const;
   void judge(const core::Node::Entry& entry, const Word& word, const std::string& prefix, Draft& draft);
   void tell(const core::Node::Entry& entry, const Outcome& outcome, const std::string& key, const Word& word);
   void unknown(const core::Node::Entry& entry, const std::vector<Word>& words, const std::string& prefix);

@@ -1,6 +1,7 @@
 #include "runner/words/table.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <map>
 #include <span>
 #include <utility>
@@ -20,6 +21,16 @@ std::string text_of(const Node& node, const char* key) {
   return value != nullptr && value->is_string() ? value->as_string() : "";
 }
 
+/// A list of texts, or one.
+std::vector<std::string> texts_of(const Node& node, const char* key) {
+  const Node* value = node.find(key);
+  if (value == nullptr) return {};
+  if (!value->is_sequence()) return {value->scalar_text()};
+  std::vector<std::string> texts;
+  for (const Node& item : value->items()) texts.push_back(item.scalar_text());
+  return texts;
+}
+
 /// One that `node` says: a mapping with one of the words, or the value itself.
 Outcome outcome_of(const Node& node) {
   if (!node.is_mapping()) return {.value = node};
@@ -35,41 +46,60 @@ Outcome outcome_of(const Node& node) {
     outcome.text = text_of(node, key);
   }
   outcome.instead = text_of(node, node.find("meanwhile") != nullptr ? "meanwhile" : "instead");
-  outcome.is_fatal = outcome.kind == Outcome::Kind::kRefused ||
-                     (outcome.kind == Outcome::Kind::kPlanned && node.find("meanwhile") == nullptr);
+  outcome.unless = texts_of(node, "unless");
+  const bool is_kept = outcome.kind != Outcome::Kind::kRefused && outcome.kind != Outcome::Kind::kPlanned;
+  outcome.is_fatal = !is_kept && node.find("meanwhile") == nullptr;
   return outcome;
 }
 
-std::vector<Word> words_of(const Node& keys);
+/// `top`: the entries of the table, which names of entries are among.
+std::vector<Word> words_of(const Node& keys, const Node& top);
 
-Word word_of(const Node::Entry& entry, const Node& keys) {
-  const Node& node = entry.value;
+/// The entry of a path such as `ipex_config.ipex`.
+const Node& entry_at(const Node& top, std::string_view path) {
+  const std::size_t dot = path.find('.');
+  const Node* entry = top.find(path.substr(0, dot));
+  RUNNER_ASSERT(entry != nullptr, "a test reads every table of schemas/words");
+  return dot == std::string_view::npos ? *entry : entry_at(*entry->find("keys"), path.substr(dot + 1));
+}
+
+/// Paths within `from` become those within `to`.
+void lead_to(std::vector<Word>& words, const std::string& from, const std::string& to) {
+  for (Word& word : words) {
+    if (word.path == from || word.path.starts_with(from + ".")) word.path.replace(0, from.size(), to);
+    lead_to(word.inner, from, to);
+  }
+}
+
+Word word_of(const Node::Entry& entry, const Node& top) {
+  const Node& node = entry.value.is_string() ? entry_at(top, entry.value.as_string()) : entry.value;
   Word word{.key = entry.key,
             .path = text_of(node, "path"),
             .rule = text_of(node, "rule"),
             .needs = text_of(node, "needs"),
+            .note = text_of(node, "note"),
             .outcome = outcome_of(node)};
   const std::string as = text_of(node, "as");
   if (as == "interval") word.as = Word::As::kInterval;
   if (as == "per_epoch") word.as = Word::As::kPerEpoch;
+  if (as == "number") word.as = Word::As::kNumber;
   if (const Node* fallback = node.find("default")) word.fallback = *fallback;
-  if (const Node* nothing = node.find("nothing")) {
-    for (const Node& value : nothing->items()) word.nothing.push_back(value.scalar_text());
-  }
+  word.nothing = texts_of(node, "nothing");
   if (const Node* values = node.find("values")) {
-    for (const Node::Entry& value : values->entries())
-      word.values.emplace_back(core::lower(value.key), outcome_of(value.value));
+    for (const Node::Entry& value : values->entries()) word.values.emplace_back(value.key, outcome_of(value.value));
   }
   if (const Node* other = node.find("other")) word.other = other->is_mapping() ? outcome_of(*other) : Outcome{};
   if (const Node* inner = node.find("keys")) {
-    word.inner = words_of(inner->is_string() ? *keys.find(inner->as_string())->find("keys") : *inner);
+    const Node* shared = inner->is_string() ? top.find(inner->as_string()) : nullptr;
+    word.inner = words_of(shared != nullptr ? *shared->find("keys") : *inner, top);
+    if (shared != nullptr) lead_to(word.inner, text_of(*shared, "path"), word.path);
   }
   return word;
 }
 
-std::vector<Word> words_of(const Node& keys) {
+std::vector<Word> words_of(const Node& keys, const Node& top) {
   std::vector<Word> words;
-  for (const Node::Entry& entry : keys.entries()) words.push_back(word_of(entry, keys));
+  for (const Node::Entry& entry : keys.entries()) words.push_back(word_of(entry, top));
   return words;
 }
 
@@ -96,7 +126,9 @@ const std::map<std::string, Table, std::less<>>& tables() {
       const Node& node = parsed.value();
       std::string name = text_of(node, "name");
       if (const std::string base = text_of(node, "extends"); !base.empty()) heirs.emplace_back(name, base);
-      Table table{name, text_of(node, "tool"), text_of(node, "source"), words_of(*node.find("keys"))};
+      const Node& keys = *node.find("keys");
+      Table table{name, text_of(node, "tool"), text_of(node, "source"), words_of(keys, keys),
+                  texts_of(node, "nothing")};
       found->emplace(std::move(name), std::move(table));
     }
     for (const auto& [heir, base] : heirs)
@@ -114,8 +146,20 @@ const Table& table_of(std::string_view name) {
   return at->second;
 }
 
+const Outcome* listed(const Word& word, std::string_view text) {
+  const std::string lower = core::lower(text);
+  const auto at = std::find_if(word.values.begin(), word.values.end(),
+                               [&](const auto& value) { return core::lower(value.first) == lower; });
+  return at != word.values.end() ? &at->second : nullptr;
+}
+
 const Word* find(const std::vector<Word>& words, std::string_view key) {
-  const auto at = std::find_if(words.begin(), words.end(), [&](const Word& word) { return word.key == key; });
+  auto at = std::find_if(words.begin(), words.end(), [&](const Word& word) { return word.key == key; });
+  if (at == words.end()) {
+    at = std::find_if(words.begin(), words.end(), [&](const Word& word) {
+      return word.key.ends_with('*') && key.starts_with(std::string_view(word.key).substr(0, word.key.size() - 1));
+    });
+  }
   return at != words.end() ? &*at : nullptr;
 }
 

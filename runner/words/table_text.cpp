@@ -45,15 +45,16 @@ std::vector<std::pair<std::string, std::string>> cells_of(const std::vector<Row>
   std::vector<std::pair<std::string, std::string>> cells;
   for (const Row& row : rows) {
     if (row.kind != kind) continue;
+    const std::string key = core::escape_for_terminal(row.key);
     const auto same =
         std::find_if(cells.begin(), cells.end(), [&](const auto& cell) { return cell.second == row.text; });
     const bool joins = kind != Kind::kTaken && kind != Kind::kChanged && same != cells.end();
     if (joins) {
-      same->first += ", " + row.key;
+      same->first += ", " + key;
     } else if (kind == Kind::kTaken || kind == Kind::kChanged) {
-      cells.emplace_back(row.key + ": " + row.value, row.text);
+      cells.emplace_back(key + ": " + row.value, row.text);
     } else {
-      cells.emplace_back(row.key, row.text);
+      cells.emplace_back(key, row.text);
     }
   }
   return cells;

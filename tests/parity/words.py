@@ -4,6 +4,7 @@ usage: words.py axolotl GIT_DIR
        words.py llama_factory GIT_DIR
        words.py trainer FOLDER_OF_TRANSFORMERS
        words.py trl FOLDER_OF_TRL
+       words.py accelerate FOLDER_OF_ACCELERATE
 
 GIT_DIR is a git directory of the tool's repository that has the commit of the table's `source`; the folders are those
 of the installed packages. Every field of a configuration class has to be an entry of the table. Nothing of the tool is
@@ -11,8 +12,10 @@ imported: the classes are read as text.
 """
 
 import ast
+import fnmatch
 import json
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -104,6 +107,31 @@ def trl(folder, keys):
     return missing
 
 
+def has_entry(keys, name):
+    return any(fnmatch.fnmatchcase(name, key) for key in keys)
+
+
+def accelerate(folder, keys):
+    """Fields of its file and flags of its launcher, and those of the two plugins in the tables of FSDP and DeepSpeed."""
+    folder = pathlib.Path(folder)
+    classes = dict(fields_of((folder / "commands/config/config_args.py").read_text()))
+    names = [("config", name) for fields in classes.values() for name in fields]
+    names += [("flag", flag) for flag in re.findall(r'"--([a-zA-Z0-9_]+)"', (folder / "commands/launch.py").read_text())]
+    # What says the script, what prints, and the section of the file that a flag belongs to.
+    own = {"help", "positional", "training_script", "training_script_args", "no_tpu_cluster"}
+    sections = ("fp8_", "megatron_lm_", "parallelism_config_")
+    missing = [f"{kind} {name}" for kind, name in names
+               if name not in own and not has_entry(keys, name) and not name.startswith(sections)]
+    plugins = dict(fields_of((folder / "utils/dataclasses.py").read_text()))
+    for plugin, table in (("FullyShardedDataParallelPlugin", "fsdp"), ("DeepSpeedPlugin", "deepspeed")):
+        fields = [field.removeprefix("fsdp_") for field in plugins[plugin]]
+        missing += missing_of([(plugin, fields)], words_of(table)[1])
+    sizes = dict(fields_of((folder / "parallelism_config.py").read_text()))["ParallelismConfig"]
+    written = [name for name in sizes if not name.endswith("_handler")]  # objects of Python
+    missing += missing_of([("ParallelismConfig", written)], keys["parallelism_config"]["keys"])
+    return missing
+
+
 def llama_factory(directory, table, keys):
     commit = table["source"].split()[1]
     missing = []
@@ -114,7 +142,7 @@ def llama_factory(directory, table, keys):
 
 
 def main():
-    names = ("axolotl", "trainer", "trl", "llama_factory")
+    names = ("axolotl", "trainer", "trl", "llama_factory", "accelerate")
     if len(sys.argv) != 3 or sys.argv[1] not in names:
         sys.exit(__doc__)
     name, place = sys.argv[1:]
@@ -123,6 +151,8 @@ def main():
         missing = axolotl(place, table)
     elif name == "llama_factory":
         missing = llama_factory(place, table, keys)
+    elif name == "accelerate":
+        missing = accelerate(place, keys)
     else:
         missing = trainer(place, keys) if name == "trainer" else trl(place, keys)
     print(f"{name}: {len(keys)} entries, {len(missing)} fields without one")

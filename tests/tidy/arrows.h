@@ -19,7 +19,7 @@ inline const std::map<std::string, Names>& layer_arrows() {
       {"words", {"core"}},
       {"net", {"core"}},
       {"hub", {"core", "net"}},
-      {"resolve", {"core", "recipe", "registry", "pretrained", "hub", "tokenizer"}},
+      {"resolve", {"core", "recipe", "registry", "pretrained", "hub", "tokenizer", "words"}},
       {"store", {"core", "recipe"}},
       {"artifact", {"core"}},
       {"query", {"core", "recipe", "store"}},

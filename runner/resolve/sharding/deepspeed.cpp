@@ -1,17 +1,14 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <iterator>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "runner/core/platform/files.h"
 #include "runner/core/text/text.h"
-#include "runner/resolve/sharding/fields.h"
 #include "runner/resolve/sharding/hostfile.h"
 #include "runner/resolve/sharding/setting_words.h"
 #include "runner/resolve/sharding/settings.h"
@@ -28,9 +25,7 @@ class DeepSpeed : public SettingWords {
   using SettingWords::SettingWords;
 
   void take_all() {
-    const std::span<const ShardingField> tables[] = {deepspeed_plugin_fields(), deepspeed_fields()};
-    for (const ShardingWord& word : words_) sort(word, tables, "DeepSpeed");
-    for (const char* name : {"zero_stage", "zero_optimization.stage"}) take_stage(name);
+    sort();
     for (const char* name : {"zero_optimization.zero_hpz_partition_size", "zero_optimization.mics_shard_size"})
       take_group(name);
     take_prefetch();
@@ -39,21 +34,10 @@ class DeepSpeed : public SettingWords {
     take_optimizer();
     take_schedule();
     take_precision();
-    tell("DeepSpeed");
+    tell();
   }
 
  private:
-  void take_stage(const std::string& name) {
-    static constexpr const char* kShards[] = {nullptr, "optimizer", "gradients", "parameters"};
-    const ShardingWord* word = read(name);
-    if (word == nullptr) return;
-    const auto number = number_of(word->value);
-    for (std::size_t stage = 0; stage < std::size(kShards); ++stage) {
-      if (number == static_cast<double>(stage)) return place_shard(*word, kShards[stage]);
-    }
-    must_be(*word, "0, 1, 2, 3 or auto");
-  }
-
   /// Processes that share a copy; 1 and -1 are ZeRO's defaults, all of them.
   void take_group(const std::string& name) {
     const ShardingWord* word = read(name);
@@ -155,34 +139,26 @@ class DeepSpeed : public SettingWords {
   }
 
   void take_optimizer() {
-    static constexpr std::pair<const char*, const char*> kTypes[] = {{"adam", "adamw"}, {"adamw", "adamw"},
-                                                                     {"lamb", "lamb"},  {"lion", "lion"},
-                                                                     {"sgd", "sgd"},    {"adagrad", "adagrad"}};
     const ShardingWord *type = read("optimizer.type"), *decoupled = read("optimizer.params.adam_w_mode");
     if (type == nullptr) return;
-    const std::string name = lower(type->value.scalar_text());
+    const words::Outcome* ours = listed("optimizer.type", type->value);
+    if (ours == nullptr) return missing(*type, "", "use Adam, AdamW, Lamb, Lion, SGD or Adagrad");
     const bool couples = decoupled != nullptr && flag_of(decoupled->value) == false;
-    for (const auto& [theirs, ours] : kTypes) {
-      if (name != theirs) continue;
-      return void(place(*type, "optimizer.type",
-                        Node::string(name == "adam" && couples ? "adam" : ours, type->value.location())));
-    }
-    missing(*type, "use Adam, AdamW, Lamb, Lion, SGD or Adagrad");
+    const bool is_plain = couples && lower(type->value.scalar_text()) == "adam";
+    place(*type, "optimizer.type", Node::string(is_plain ? "adam" : ours->value->as_string(), type->value.location()));
   }
 
   void take_schedule() {
-    static constexpr std::pair<const char*, const char*> kDecays[] = {
-        {"warmuplr", "constant"}, {"warmupdecaylr", "linear"}, {"warmupcosinelr", "cosine"}};
     const ShardingWord* type = read("scheduler.type");
     if (type == nullptr) return;
-    const std::string name = lower(type->value.scalar_text());
-    const auto* const found =
-        std::find_if(std::begin(kDecays), std::end(kDecays), [&](const auto& pair) { return name == pair.first; });
-    if (found == std::end(kDecays))
-      return missing(*type, "use WarmupLR, WarmupDecayLR or WarmupCosineLR, or a schedule of `roux list lr_scheduler`");
+    const words::Outcome* ours = listed("scheduler.type", type->value);
+    if (ours == nullptr)
+      return missing(*type, "",
+                     "use WarmupLR, WarmupDecayLR or WarmupCosineLR, or a schedule of `roux list lr_scheduler`");
     const Location& at = type->value.location();
-    if (!place(*type, "lr_scheduler.type", Node::string("deepspeed", at))) return;
-    place(*type, "lr_scheduler.decay", Node::string(found->second, at));
+    if (!place(*type, "lr_scheduler.type", Node::string(ours->value->as_string(), at))) return;
+    for (const Node::Entry& also : ours->also.entries())
+      place(*type, also.key, Node::string(also.value.as_string(), at));
     const ShardingWord* floor = read("scheduler.params.warmup_min_lr");
     const auto least = floor != nullptr ? number_of(floor->value) : std::nullopt;
     if (!least || *least == 0) return;
@@ -207,14 +183,6 @@ class DeepSpeed : public SettingWords {
   }
 
   void take_precision() {
-    for (const auto& [name, mode] :
-         {std::pair{"fp16", "16-mixed"}, {"bf16", "bf16-mixed"}, {"bfloat16", "bf16-mixed"}}) {
-      const ShardingWord* word = read(std::string(name) + ".enabled");
-      if (word == nullptr) continue;
-      const auto flag = flag_of(word->value);
-      if (!flag) must_be(*word, "true, false or auto");
-      if (flag && *flag) place(*word, "precision.mode", Node::string(mode, word->value.location()));
-    }
     const auto mode = written_at("precision", "mode");
     if (!mode || mode->value.scalar_text() != "16-mixed") return;
     const auto same = [](double x) { return x; };
@@ -232,7 +200,7 @@ class DeepSpeed : public SettingWords {
 
 void apply_deepspeed(const std::vector<ShardingWord>& words, Node& recipe, const ShardingOptions& options,
                      const registry::Registry& registry, core::Diagnostics& diagnostics) {
-  DeepSpeed(words, recipe, options, registry, diagnostics).take_all();
+  DeepSpeed(words::table_of("deepspeed"), words, recipe, options, registry, diagnostics).take_all();
 }
 
 }  // namespace runner::resolve

@@ -3,17 +3,13 @@
 #include <cstdint>
 #include <iterator>
 #include <optional>
-#include <span>
 #include <sstream>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "runner/core/text/suggest.h"
 #include "runner/core/text/text.h"
-#include "runner/registry/wording.h"
-#include "runner/resolve/sharding/fields.h"
 #include "runner/resolve/sharding/setting_words.h"
 #include "runner/resolve/sharding/settings.h"
 
@@ -22,24 +18,9 @@ namespace {
 
 using core::lower;
 using core::Node;
-using registry::enumerated;
 
 constexpr const char* kMode = "precision.mode";
 constexpr std::string_view kFloat32 = "32-true";
-
-/// The mode that computes in a type of torch; null for another type.
-const char* mode_of(const Node& type) {
-  static constexpr std::pair<const char*, const char*> kModes[] = {
-      {"bfloat16", "bf16-mixed"}, {"bf16", "bf16-mixed"}, {"float16", "16-mixed"}, {"fp16", "16-mixed"},
-      {"half", "16-mixed"},       {"float32", "32-true"}, {"fp32", "32-true"},     {"float", "32-true"}};
-  std::string name = lower(type.scalar_text());
-  constexpr std::string_view kModule = "torch.";
-  if (name.starts_with(kModule)) name.erase(0, kModule.size());
-  for (const auto& [theirs, mode] : kModes) {
-    if (name == theirs) return mode;
-  }
-  return nullptr;
-}
 
 /// The parts of an expression between `|`.
 std::vector<Node> alternatives(const Node& expression) {
@@ -83,8 +64,7 @@ class Fsdp : public SettingWords {
   using SettingWords::SettingWords;
 
   void take_all() {
-    const std::span<const ShardingField> tables[] = {fsdp_fields()};
-    for (const ShardingWord& word : words_) sort(word, tables, "FSDP");
+    sort();
     if (const ShardingWord* version = read("version")) {
       const auto number = number_of(version->value);
       if (!number || (*number != 1 && *number != 2)) must_be(*version, "1 or 2");
@@ -96,24 +76,14 @@ class Fsdp : public SettingWords {
       if (const ShardingWord* word = read(name)) take_layers(*word);
     }
     take_prefetch();
-    if (const ShardingWord* again = read("activation_checkpointing")) {
-      const auto flag = flag_of(again->value);
-      if (!flag) must_be(*again, "true or false");
-      if (flag && *flag) place(*again, "activation_checkpointing.mode", Node::string("full", again->value.location()));
-    }
     take_precision();
     take_state_dict();
-    tell("FSDP");
+    tell();
   }
 
  private:
-  void must_be_strategy(const ShardingWord& word, const std::string& before) {
-    static const std::vector<std::string> kNames = {"FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD", "HYBRID_SHARD",
-                                                    "HYBRID_SHARD_ZERO2"};
-    const std::string near = word.value.is_string() ? core::closest(word.value.as_string(), kNames) : "";
-    must_be(word, before + enumerated(kNames, "or"),
-            core::Hint(near.empty() ? "" : "did you mean " + near + "?", near));
-  }
+  static constexpr const char* kStrategy = "sharding_strategy";
+  static constexpr const char* kPolicy = "mixed_precision_policy";
 
   std::int64_t machines() const {
     const Node* count = recipe_.at_path("launch.num_machines");
@@ -122,19 +92,25 @@ class Fsdp : public SettingWords {
     return hosts != nullptr && hosts->is_sequence() ? static_cast<std::int64_t>(hosts->items().size()) : 1;
   }
 
+  /// The mode that computes in a type of torch; nothing for another type.
+  std::optional<std::string> mode_of(const Node& type) const {
+    const words::Outcome* outcome = listed(kPolicy, type);
+    return outcome != nullptr ? std::optional(outcome->value->as_string()) : std::nullopt;
+  }
+
   /// Sets precision.mode from a torch dtype. Reports an error and returns false if no mode computes in that dtype.
   bool place_mode(const ShardingWord& word, const char* types) {
-    const char* const mode = mode_of(word.value);
-    if (mode == nullptr) {
+    const auto mode = mode_of(word.value);
+    if (!mode) {
       must_be(word, types);
       return false;
     }
-    return place(word, kMode, Node::string(mode, word.value.location()));
+    return place(word, kMode, Node::string(*mode, word.value.location()));
   }
 
   /// What is not float32 by the policy, and is here.
   void tell_float32(const ShardingWord& word, const char* what) {
-    if (std::string_view(mode_of(word.value)) == kFloat32) return;
+    if (mode_of(word.value) == kFloat32) return;
     diagnostics_.notice(word.key_location, word.written + ": " + word.value.scalar_text() + ": " + what);
   }
 
@@ -144,7 +120,7 @@ class Fsdp : public SettingWords {
         {"reduce_dtype", "gradients are added up in float32, whatever type travels"},
         {"buffer_dtype", "buffers stay float32"},
         {"output_dtype", "losses are computed in float32"}};
-    const std::string section = "mixed_precision_policy";
+    const std::string section = kPolicy;
     const ShardingWord *policy = read(section), *computed = read(section + ".param_dtype");
     if (policy != nullptr && !asks_nothing(policy->value) &&
         place_mode(*policy, "bf16, fp16 or fp32, or a mapping with param_dtype"))
@@ -153,7 +129,7 @@ class Fsdp : public SettingWords {
     for (const auto& [name, what] : kParts) {
       const ShardingWord* word = read(section + "." + name);
       if (word == nullptr || asks_nothing(word->value)) continue;
-      if (mode_of(word->value) == nullptr) {
+      if (!mode_of(word->value)) {
         must_be(*word, kTypes);
       } else {
         tell_float32(*word, what);
@@ -163,75 +139,70 @@ class Fsdp : public SettingWords {
 
   /// How FSDP saves; without anything sharded there are no parts.
   void take_state_dict() {
-    static constexpr std::pair<const char*, bool> kTypes[] = {
-        {"full_state_dict", false}, {"local_state_dict", true}, {"sharded_state_dict", true}};
     const ShardingWord* word = read("state_dict_type");
     if (word == nullptr) return;
-    std::string name = lower(word->value.scalar_text());
-    constexpr std::string_view kEnum = "statedicttype.";
-    if (name.starts_with(kEnum)) name.erase(0, kEnum.size());
-    const auto number = number_of(word->value);
-    for (std::size_t i = 0; i < std::size(kTypes); ++i) {
-      const auto& [theirs, is_sharded] = kTypes[i];
-      if (name != theirs && number != static_cast<double>(i + 1)) continue;
-      if (is_sharded && !shards()) return;
-      place(*word, "checkpoint.sharded", Node::boolean(is_sharded, word->value.location()));
-      return;
-    }
-    must_be(*word, "FULL_STATE_DICT, SHARDED_STATE_DICT or LOCAL_STATE_DICT");
+    const words::Outcome* type = value_of("state_dict_type", word->value);
+    if (type == nullptr) return must_be_named(*word, word->field);
+    Node is_sharded = *type->value;
+    if (is_sharded.as_bool() && !shards()) return;
+    is_sharded.set_location(word->value.location());
+    place(*word, "checkpoint.sharded", std::move(is_sharded));
   }
 
-  using Strategy = std::pair<const char*, const char*>;
-
-  /// FSDP's name and ours of a strategy, which may also be given by its number; null where the value is none.
-  static const Strategy* strategy_of(const Node& value) {
-    static constexpr Strategy kStrategies[] = {{"full_shard", "parameters"},
-                                               {"shard_grad_op", "gradients"},
-                                               {"no_shard", nullptr},
-                                               {"hybrid_shard", "parameters"},
-                                               {"hybrid_shard_zero2", "gradients"}};
-    std::string name = lower(value.scalar_text());
-    if (name.starts_with("_")) name.erase(0, 1);
+  /// A value that is listed, or the number of one, counted from 1.
+  const words::Outcome* value_of(const std::string& field, const Node& value) const {
     const auto number = number_of(value);
-    for (std::size_t i = 0; i < std::size(kStrategies); ++i) {
-      if (name == kStrategies[i].first || number == static_cast<double>(i + 1)) return &kStrategies[i];
+    const std::vector<std::string> names = names_of(field);
+    for (std::size_t i = 0; number && i < names.size(); ++i) {
+      if (*number == static_cast<double>(i + 1)) return listed(field, Node::string(names[i]));
     }
-    return nullptr;
+    return listed(field, value);
+  }
+
+  /// The name of a strategy; "" where the value is none.
+  std::string strategy_of(const Node& value) const {
+    const words::Outcome* found = value_of(kStrategy, value);
+    for (const std::string& name : names_of(kStrategy)) {
+      if (found != nullptr && listed(kStrategy, Node::string(name)) == found) return lower(name);
+    }
+    return "";
   }
 
   /// False where the value names no strategy.
   bool place_strategy(const ShardingWord& word) {
-    const Strategy* strategy = strategy_of(word.value);
+    const words::Outcome* strategy = value_of(kStrategy, word.value);
     if (strategy == nullptr) return false;
-    place_shard(word, strategy->second);
+    Node shard = *strategy->value;
+    shard.set_location(word.value.location());
+    place(word, "parallelism.shard", std::move(shard));
     const bool has_sizes = written_at("parallelism", "dp_replicate_size") || written_at("parallelism", "dp_shard_size");
-    if (std::string_view(strategy->first).starts_with("hybrid") && !has_sizes && machines() > 1)
+    if (strategy_of(word.value).starts_with("hybrid") && !has_sizes && machines() > 1)
       place(word, "parallelism.dp_replicate_size", Node::integer(machines(), word.value.location()));
     return true;
   }
 
   /// The Trainer's `fsdp` is a list of names, of which one is a strategy.
   void check_other_names(const ShardingWord& strategy) {
-    const Strategy* first = strategy_of(strategy.value);
+    const std::string first = strategy_of(strategy.value);
     for (const ShardingWord& word : words_) {
-      if (word.field != strategy.field || word.written != strategy.written) continue;
-      const Strategy* other = strategy_of(word.value);
-      if (other == nullptr && first != nullptr) must_be_strategy(word, "auto_wrap, offload, 1 to 5, or ");
-      if (other != nullptr && first != nullptr && other != first)
-        diagnostics_.error(word.value.location(),
-                           word.written + " names two strategies, " + first->first + " and " + other->first,
+      if (word.field != strategy.field || word.written != strategy.written || first.empty()) continue;
+      const std::string other = strategy_of(word.value);
+      if (other.empty()) must_be_named(word, kStrategy, "auto_wrap, offload, 1 to 5, or ");
+      if (!other.empty() && other != first)
+        diagnostics_.error(word.value.location(), word.written + " names two strategies, " + first + " and " + other,
                            "keep one of the two");
     }
   }
 
   void take_strategy() {
-    const ShardingWord *strategy = read("sharding_strategy"), *reshard = read("reshard_after_forward");
-    if (strategy != nullptr && !place_strategy(*strategy)) must_be_strategy(*strategy, "1 to 5, or ");
+    const ShardingWord *strategy = read(kStrategy), *reshard = read("reshard_after_forward");
+    if (strategy != nullptr && !place_strategy(*strategy)) must_be_named(*strategy, kStrategy, "1 to 5, or ");
     if (strategy != nullptr) check_other_names(*strategy);
     if (reshard != nullptr) {
       const auto flag = flag_of(reshard->value);
       if (!flag) {
-        if (reshard->value.is_number() || !place_strategy(*reshard)) must_be_strategy(*reshard, "true, false, ");
+        if (reshard->value.is_number() || !place_strategy(*reshard))
+          must_be_named(*reshard, kStrategy, "true, false, ");
         return;
       }
       if (strategy == nullptr || *flag) place_shard(*reshard, "parameters");
@@ -262,17 +233,12 @@ class Fsdp : public SettingWords {
     if (number < 0 || number != std::floor(number)) return must_be(*least, "a whole number, at least 0");
     // `true`, as of the Trainer's auto_wrap, is of either kind.
     if (policy == nullptr || flag_of(policy->value) || asks_nothing(policy->value)) return place_joined(least, number);
-    static const std::vector<std::string> kNames = {"TRANSFORMER_BASED_WRAP", "SIZE_BASED_WRAP", "NO_WRAP"};
-    const std::string name = core::upper(policy->value.scalar_text());
-    if (std::find(kNames.begin(), kNames.end(), name) == kNames.end()) {
-      const std::string near = core::closest(name, kNames);
-      return must_be(*policy, enumerated(kNames, "or"),
-                     core::Hint(near.empty() ? "" : "did you mean " + near + "?", near));
-    }
+    const words::Outcome* unit = listed("auto_wrap_policy", policy->value);
+    if (unit == nullptr) return must_be_named(*policy, policy->field);
     const bool is_joined = number > 0 || written_at("parallelism", "min_num_params").has_value();
-    if (name == kNames[1] && is_joined) return place_joined(least, number);
+    if (core::upper(policy->value.scalar_text()) == "SIZE_BASED_WRAP" && is_joined) return place_joined(least, number);
     if (number > 0) leave(*least);
-    place(*policy, "parallelism.unit", Node::string(name == kNames[0] ? "block" : "model", policy->value.location()));
+    place(*policy, "parallelism.unit", Node::string(unit->value->as_string(), policy->value.location()));
   }
 
   /// Modules that are not sharded: names, or an expression that whole names match.
@@ -321,20 +287,10 @@ class Fsdp : public SettingWords {
   }
 
   void take_backward_prefetch(const ShardingWord& word) {
-    static const std::vector<std::string> kNames = {"BACKWARD_PRE", "BACKWARD_POST", "NO_PREFETCH"};
-    static constexpr const char* kOurs[] = {"before", "after", "none"};
-    std::string name = word.value.is_null() ? kNames.back() : core::upper(word.value.scalar_text());
-    constexpr std::string_view kEnum = "BACKWARDPREFETCH.";
-    if (name.starts_with(kEnum)) name.erase(0, kEnum.size());
-    const auto found = std::find(kNames.begin(), kNames.end(), name);
-    if (found == kNames.end()) {
-      const std::string near = core::closest(name, kNames);
-      return must_be(word, enumerated(kNames, "or"),
-                     core::Hint(near.empty() ? "" : "did you mean " + near + "?", near));
-    }
+    const words::Outcome* order = listed(word.field, word.value);
+    if (order == nullptr) return must_be_named(word, word.field);
     if (!gathers_parameters() || gathers_model() || is_off("reshard_after_forward")) return leave(word);
-    const char* const ours = kOurs[found - kNames.begin()];
-    place(word, "parallelism.backward_prefetch", Node::string(ours, word.value.location()));
+    place(word, "parallelism.backward_prefetch", Node::string(order->value->as_string(), word.value.location()));
   }
 
   bool gathers_ahead() const {
@@ -358,9 +314,8 @@ class Fsdp : public SettingWords {
       const std::string text = lower(core::trimmed(name));
       const auto ends = [&text](std::string_view end) { return text.ends_with(end); };
       if (std::any_of(std::begin(kEnds), std::end(kEnds), ends)) continue;
-      return missing(word, std::string(core::trimmed(name)) +
-                               " is not a layer class such as LlamaDecoderLayer: remove it, or name blocks in "
-                               "parallelism.unit_blocks, as [\"h.*\"] does");
+      return missing(word, std::string(core::trimmed(name)) + " is not a layer class such as LlamaDecoderLayer",
+                     "remove it, or name blocks in parallelism.unit_blocks, as [\"h.*\"] does");
     }
     leave(word);
   }
@@ -374,7 +329,7 @@ class Fsdp : public SettingWords {
 
 void apply_fsdp(const std::vector<ShardingWord>& words, Node& recipe, const ShardingOptions& options,
                 const registry::Registry& registry, core::Diagnostics& diagnostics) {
-  Fsdp(words, recipe, options, registry, diagnostics).take_all();
+  Fsdp(words::table_of("fsdp"), words, recipe, options, registry, diagnostics).take_all();
 }
 
 }  // namespace runner::resolve

@@ -19,11 +19,9 @@ using core::Node;
 using registry::described;
 using registry::is_override;
 using registry::line_beside;
-using Use = ShardingField::Use;
+using Kind = words::Outcome::Kind;
 
 namespace {
-
-constexpr const char* kWarmup = "scheduler.params.warmup_num_steps";
 
 bool is_auto(const Node& value) { return value.is_string() && lower(value.as_string()) == "auto"; }
 
@@ -79,79 +77,131 @@ Node as_written(const Node& value) {
   return number && (value.is_string() || (is_power && is_whole)) ? number_node(*number, value.location()) : value;
 }
 
-SettingWords::SettingWords(const std::vector<ShardingWord>& words, Node& recipe, const ShardingOptions& options,
-                           const registry::Registry& registry, core::Diagnostics& diagnostics)
-    : words_(words), recipe_(recipe), diagnostics_(diagnostics), options_(options), registry_(registry) {}
+SettingWords::SettingWords(const words::Table& table, const std::vector<ShardingWord>& words, Node& recipe,
+                           const ShardingOptions& options, const registry::Registry& registry,
+                           core::Diagnostics& diagnostics)
+    : words_(words),
+      recipe_(recipe),
+      diagnostics_(diagnostics),
+      table_(table),
+      options_(options),
+      registry_(registry) {}
 
-void SettingWords::sort(const ShardingWord& word, Tables tables, const char* framework) {
-  const ShardingField* field = nullptr;
-  bool is_section = false;
-  std::vector<std::string> names;
-  for (const auto& table : tables) {
-    if (field == nullptr) field = find_field(table, word.field);
-    for (const ShardingField& one : table) {
-      is_section = is_section || std::string_view(one.name).starts_with(word.field + ".");
-      const std::string_view name = one.name;
-      for (std::size_t dot = name.find('.'); dot != name.npos; dot = name.find('.', dot + 1))
-        names.emplace_back(name.substr(0, dot));  // a section
-      names.emplace_back(name);
-    }
-  }
-  if (is_section && word.value.is_mapping()) {
-    for (const Node::Entry& entry : word.value.entries())
-      sort({word.field + "." + entry.key, word.written + "." + entry.key, entry.key_location, entry.value, word.top,
+void SettingWords::sort() {
+  for (const ShardingWord& word : words_) sort(word, table_.words, nullptr);
+}
+
+void SettingWords::sort(const ShardingWord& word, const std::vector<words::Word>& level, const words::Word* section) {
+  const std::size_t dot = section != nullptr ? word.field.rfind('.') : std::string::npos;
+  const words::Word* entry =
+      words::find(level, dot == std::string::npos ? word.field : std::string_view(word.field).substr(dot + 1));
+  if (entry != nullptr && !entry->inner.empty() && word.value.is_mapping()) {
+    for (const Node::Entry& one : word.value.entries())
+      sort({word.field + "." + one.key, word.written + "." + one.key, one.key_location, one.value, word.top,
             word.top_location},
-           tables, framework);
+           entry->inner, entry);
     return;
   }
-  // A row of a section is for the keys that have none, unless it is for a plain value in place of the section.
-  const std::size_t dot = word.field.rfind('.');
-  for (const auto& table : tables) {
-    if (field == nullptr && dot != std::string::npos) field = find_field(table, word.field.substr(0, dot));
-    if (field != nullptr && field->name != word.field && field->use == Use::kRead) field = nullptr;
-  }
-  if (field == nullptr && is_section && !asks_nothing(word.value)) return must_be(word, "a mapping");
-  if (field == nullptr) return unknown(word, names, framework, is_section);
-  take(word, *field);
+  // What a section says of itself is for the keys that have no entry, unless it is for a value in place of the section.
+  const auto says = [](const words::Word* one) { return one != nullptr && one->outcome.kind != Kind::kTaken; };
+  if (entry == nullptr && says(section)) entry = section;
+  if (entry == nullptr) return unknown(word, level);
+  if (entry->inner.empty() || says(entry) || !entry->rule.empty()) return take(word, *entry);
+  if (!asks_nothing(word.value)) must_be(word, "a mapping");
 }
 
-void SettingWords::take(const ShardingWord& word, const ShardingField& field) {
-  if (is_auto(word.value) && word.field == kWarmup && !written_at("lr_scheduler", "warmup_steps")) {
-    place(word, field.key, Node::integer(0, word.value.location()));  // the Trainer's default, not DeepSpeed's
-    return;
+void SettingWords::take(const ShardingWord& word, const words::Word& entry) {
+  const bool is_auto_default = is_auto(word.value) && entry.fallback;
+  if (is_auto_default) {  // the Trainer's default, not DeepSpeed's
+    const std::size_t dot = entry.path.rfind('.');
+    if (written_at(entry.path.substr(0, dot), entry.path.substr(dot + 1))) return;
+    Node value = *entry.fallback;
+    value.set_location(word.value.location());
+    return void(place(word, entry.path, std::move(value)));
   }
-  // FSDP prefetches nothing where it is null.
-  const bool is_none = word.value.is_null() && std::string_view(field.name).starts_with("backward_prefetch");
-  if ((word.value.is_null() && !is_none) || is_auto(word.value)) return;
-  switch (field.use) {
-    case Use::kCopied: place(word, field.key, as_written(word.value)); return;
-    case Use::kRead: found_.emplace(field.name, &keep(word)); return;
-    case Use::kNoEffect:
-      if (!asks_nothing(word.value)) idle_.push_back(keep(word));
+  const bool is_listed_null = word.value.is_null() && listed(word.field, word.value) != nullptr;
+  if ((word.value.is_null() && !is_listed_null) || is_auto(word.value)) return;
+  if (!entry.rule.empty()) return void(found_.emplace(word.field, &keep(word)));
+  const words::Outcome* outcome = entry.values.empty() ? &entry.outcome : listed(word.field, word.value);
+  if (outcome == nullptr) {
+    std::vector<std::string> names = names_of(word.field);
+    names.emplace_back("auto");
+    return must_be(word, registry::enumerated(names, "or"));
+  }
+  switch (outcome->kind) {
+    case Kind::kTaken:
+    case Kind::kChanged: {
+      Node value = outcome->value ? *outcome->value : as_written(word.value);
+      value.set_location(word.value.location());
+      place(word, entry.path, std::move(value));
       return;
-    case Use::kRefused:
-      if (!asks_nothing(word.value)) missing(word, field.note);
+    }
+    case Kind::kNoEffect: return leave(word);
+    case Kind::kPlanned:
+    case Kind::kRefused:
+      if (!asks_nothing(word.value)) missing(word, outcome->text, outcome->instead);
       return;
   }
 }
 
-void SettingWords::unknown(const ShardingWord& word, const std::vector<std::string>& names, const char* framework,
-                           bool is_section) {
-  if (is_section) return;
+const words::Word* SettingWords::entry_of(const std::string& field) const {
+  const std::vector<words::Word>* level = &table_.words;
+  std::string_view rest = field;
+  for (std::size_t dot = rest.find('.'); dot != rest.npos; dot = rest.find('.')) {
+    const words::Word* section = words::find(*level, rest.substr(0, dot));
+    if (section == nullptr) return nullptr;
+    level = &section->inner;
+    rest.remove_prefix(dot + 1);
+  }
+  return words::find(*level, rest);
+}
+
+const words::Outcome* SettingWords::listed(const std::string& field, const Node& value) const {
+  const words::Word* entry = entry_of(field);
+  if (entry == nullptr) return nullptr;
+  std::string text = lower(value.is_sequence() || value.is_mapping() ? "" : value.scalar_text());
+  if (const auto number = number_of(value)) {
+    text = number_node(*number, {}).scalar_text();
+  } else if (const auto flag = flag_of(value)) {
+    text = *flag ? "true" : "false";
+  } else {
+    text.erase(0, text.rfind('.') + 1);
+    if (text.starts_with('_')) text.erase(0, 1);
+  }
+  return words::listed(*entry, text);
+}
+
+std::vector<std::string> SettingWords::names_of(const std::string& field) const {
+  std::vector<std::string> names;
+  const words::Word* entry = entry_of(field);
+  if (entry == nullptr) return names;
+  for (const auto& [name, outcome] : entry->values) {
+    if (name != "null") names.push_back(name);
+  }
+  return names;
+}
+
+void SettingWords::unknown(const ShardingWord& word, const std::vector<words::Word>& level) {
   const std::string section = word.field.substr(0, word.field.rfind('.') + 1);
-  std::vector<std::string> beside;
-  for (const std::string& name : names) {
-    if (name.starts_with(section)) beside.push_back(name);
-  }
-  const std::string field = core::closest(word.field, beside), near = field.substr(field.rfind('.') + 1);
-  diagnostics_.error(word.key_location, word.written + " is not a key of " + framework + " that roux knows",
+  std::vector<std::string> names;
+  for (const words::Word& entry : level) names.push_back(section + entry.key);
+  const std::string field = core::closest(word.field, names), near = field.substr(field.rfind('.') + 1);
+  diagnostics_.error(word.key_location, word.written + " is not a key of " + table_.tool + " that roux knows",
                      near.empty() ? core::Hint("remove it if training does not depend on it")
                                   : core::Hint("did you mean " + near + "?", near));
 }
 
-void SettingWords::missing(const ShardingWord& word, const std::string& hint) {
+void SettingWords::missing(const ShardingWord& word, const std::string& why, const std::string& hint) {
   const std::string value = word.value.is_mapping() || word.value.is_sequence() ? "" : ": " + shown(word.value);
-  diagnostics_.add({options_.missing, word.key_location, word.written + value + " has no equivalent", hint});
+  diagnostics_.add({options_.missing, word.key_location,
+                    word.written + value + " has no equivalent" + (why.empty() ? "" : ": " + why), hint});
+}
+
+void SettingWords::must_be_named(const ShardingWord& word, const std::string& field, const std::string& before) {
+  const std::vector<std::string> names = names_of(field);
+  const std::string near = word.value.is_string() ? core::closest(word.value.as_string(), names) : "";
+  must_be(word, before + registry::enumerated(names, "or"),
+          core::Hint(near.empty() ? "" : "did you mean " + near + "?", near));
 }
 
 void SettingWords::must_be(const ShardingWord& word, const std::string& what, core::Hint hint) {
@@ -218,7 +268,7 @@ void SettingWords::note(const std::string& path, const Node& value) {
   if (std::find(read_as_.begin(), read_as_.end(), text) == read_as_.end()) read_as_.push_back(text);
 }
 
-void SettingWords::tell(const char* framework) {
+void SettingWords::tell() {
   if (options_.tells && !read_as_.empty() && !words_.empty()) {
     diagnostics_.notice(words_.front().top_location, words_.front().top + " is read as " + core::joined(read_as_));
   }
@@ -227,12 +277,11 @@ void SettingWords::tell(const char* framework) {
   for (const ShardingWord& word : idle_) names.push_back(word.field.substr(word.field.rfind('.') + 1));
   diagnostics_.notice(idle_.front().key_location,
                       core::joined(names) + (names.size() == 1 ? " has" : " have") + " no effect",
-                      std::string("`roux config options` says what roux does with each field of ") + framework);
+                      std::string("`roux config options` says what roux does with each field of ") + table_.tool);
 }
 
 void SettingWords::place_shard(const ShardingWord& word, const char* shard) {
-  const Location& at = word.value.location();
-  place(word, "parallelism.shard", shard == nullptr ? Node::null(at) : Node::string(shard, at));
+  place(word, "parallelism.shard", Node::string(shard, word.value.location()));
 }
 
 void SettingWords::leave(const ShardingWord& word) {

@@ -12,7 +12,6 @@
 #include "runner/core/text/text.h"
 #include "runner/recipe/read.h"
 #include "runner/registry/wording.h"
-#include "runner/resolve/sharding/fields.h"
 #include "runner/resolve/sharding/settings.h"
 
 namespace runner::resolve {
@@ -159,6 +158,20 @@ std::vector<ShardingWord> deepspeed_words(const Node::Entry& entry, core::Diagno
   read_files(words, absent, diagnostics);
   set_top(entry, words);
   return words;
+}
+
+bool asks_nothing(const Node& value) {
+  if (value.is_null() || (value.is_bool() && !value.as_bool())) return true;
+  if (value.is_sequence()) return value.items().empty();
+  if (value.is_mapping()) {
+    for (const char* key : {"device", "enabled"}) {
+      if (const Node* says = value.find(key)) return asks_nothing(*says);
+    }
+    return std::all_of(value.entries().begin(), value.entries().end(),
+                       [](const Node::Entry& entry) { return asks_nothing(entry.value); });
+  }
+  const std::string text = value.is_string() ? lower(value.as_string()) : "";
+  return value.is_string() && (text.empty() || text == "no" || text == "none" || text == "false" || text == "auto");
 }
 
 std::string path_beside(const Node& path) {

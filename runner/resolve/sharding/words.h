@@ -11,7 +11,7 @@ namespace runner::resolve {
 
 /// What FSDP and DeepSpeed call a setting, as it stands in a file.
 struct ShardingWord {
-  std::string field;    ///< as the tables of sharding_fields.h name it, or a key of a section of them
+  std::string field;    ///< as schemas/words/fsdp.json and deepspeed.json name it, sections and all: `fp16.enabled`
   std::string written;  ///< `fsdp_config.fsdp_sharding_strategy`, as messages name it
   core::Location key_location;
   core::Node value;
@@ -27,6 +27,10 @@ std::vector<ShardingWord> fsdp_words(const core::Node::Entry& entry, core::Diagn
 /// `deepspeed: {...}` or the path of its JSON, found likewise; a `deepspeed_config_file` within is read, too.
 std::vector<ShardingWord> deepspeed_words(const core::Node::Entry& entry, core::Diagnostics& diagnostics,
                                           core::Severity absent = core::Severity::kError);
+
+/// Whether a setting asks for nothing: null, `false`, `none`, `auto`, a mapping with `device: none` or `enabled:
+/// false`.
+bool asks_nothing(const core::Node& value);
 
 /// The path of a file that a file names, as it stands there, or beside that file if it is only there.
 std::string path_beside(const core::Node& path);

@@ -42,9 +42,9 @@ struct Reading {
   std::vector<Row> rows;
 };
 
-Reading read(const std::string& text) {
+Reading read(const std::string& text, const char* tool = "axolotl") {
   const Node config = yaml(text);
-  const Table& table = table_of("axolotl");
+  const Table& table = table_of(tool);
   const auto rules = no_rules(table);
   core::Diagnostics diagnostics;
   Reader reader(table, config, rules, diagnostics);
@@ -61,10 +61,14 @@ TEST_CASE("every word of a table says one thing", "[words]") {
     const std::function<void(const Node&)> check = [&](const Node& keys) {
       for (const Node::Entry& entry : keys.entries()) {
         INFO(entry.key);
+        if (entry.value.is_string()) {  // the same as another, which words_of() asserts
+          CHECK_FALSE(entry.value.as_string().empty());
+          continue;
+        }
         REQUIRE(entry.value.is_mapping());
         static const std::set<std::string> kKnown = {
-            "path", "rule",    "needs",     "as",      "default", "nothing", "values",    "other", "keys",
-            "to",   "changed", "no_effect", "planned", "refused", "instead", "meanwhile", "also"};
+            "path",    "rule",      "needs",   "as",      "default", "nothing",   "values", "other", "keys",  "to",
+            "changed", "no_effect", "planned", "refused", "instead", "meanwhile", "also",   "note",  "unless"};
         for (const Node::Entry& part : entry.value.entries()) {
           INFO(part.key);
           CHECK(kKnown.count(part.key) == 1);
@@ -73,8 +77,7 @@ TEST_CASE("every word of a table says one thing", "[words]") {
         const int kinds = (says("no_effect") ? 1 : 0) + (says("planned") ? 1 : 0) + (says("refused") ? 1 : 0);
         CHECK(kinds <= 1);
         CHECK((kinds == 1 || says("path") || says("rule") || says("values") || says("keys")));
-        if (says("refused")) CHECK(says("instead"));
-        if (says("planned")) CHECK(says("instead") != says("meanwhile"));
+        if (says("refused") || says("planned")) CHECK(says("instead") != says("meanwhile"));
         if (says("keys") && entry.value.find("keys")->is_mapping()) check(*entry.value.find("keys"));
       }
     };
@@ -173,6 +176,43 @@ TEST_CASE("a table that extends another has its words, and its own in their plac
   CHECK(find(heir, "learning_rate")->fallback->as_double() == 5e-5);
   CHECK_FALSE(find(table_of("trl").words, "learning_rate")->fallback);  // of each method another
   CHECK(heir.front().key == base.front().key);
+}
+
+TEST_CASE("the same keys in another block lead to its own path", "[words]") {
+  const auto path = [](const char* block, const char* key) {
+    return find(find(table_of("axolotl").words, block)->inner, key)->path;
+  };
+  CHECK(path("datasets", "path") == "data.train.path");
+  CHECK(path("test_datasets", "path") == "data.val.path");
+  CHECK(path("test_datasets", "split") == "data.val.split");
+  CHECK(path("pretraining_dataset", "path") == "data.train.path");
+}
+
+TEST_CASE("an entry may stand for all keys that begin so, or be the same as another", "[words]") {
+  const auto& words = table_of("accelerate").words;
+  CHECK(find(words, "fsdp_config")->key == "fsdp_config");
+  CHECK(find(words, "fsdp_offload_params")->key == "fsdp_*");
+  CHECK(find(words, "fsdb_config") == nullptr);
+  CHECK(find(words, "ipex")->outcome.text == find(find(words, "ipex_config")->inner, "ipex")->outcome.text);
+  CHECK(find(find(words, "dynamo_config")->inner, "backend")->values.size() ==
+        find(words, "dynamo_backend")->values.size());
+}
+
+TEST_CASE("texts may be numbers, and ask for nothing", "[words]") {
+  const Reading reading = read("num_machines: '2'\nnum_processes: two\ndowncast_bf16: 'no'\ntpu: None", "accelerate");
+  CHECK(has(reading.recipe, R"("num_machines": 2)"));
+  CHECK(has(reading.recipe, R"("num_processes": "two")"));  // the checks of a recipe say what it has to be
+  CHECK(reading.rows.size() == 2);
+  CHECK(reading.problems.empty());
+}
+
+TEST_CASE("what has no effect beside another key is no problem", "[words]") {
+  CHECK(read("distributed_type: MULTI_XPU", "accelerate").problems ==
+        "a.yml:1:19: warning: distributed_type MULTI_XPU has no equivalent: roux trains on CPUs and NVIDIA GPUs\n"
+        "  hint: set use_cpu: true to train on the CPU, or use a machine with an NVIDIA GPU\n");
+  const Reading reading = read("distributed_type: MULTI_XPU\nuse_cpu: true", "accelerate");
+  CHECK(reading.problems.empty());
+  CHECK(reading.rows[0].text == "with use_cpu it says nothing");
 }
 
 TEST_CASE("a list and a text with commas have the same items", "[words]") {

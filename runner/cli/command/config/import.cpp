@@ -91,13 +91,13 @@ Node recipe_of_script(const Node& config, core::Diagnostics& diagnostics) {
   return recipe;
 }
 
-/// What a configuration of another trainer comes to; nothing for one of Accelerate. `rows`: what became of its keys.
-std::optional<Node> recipe_of(const Node& config, std::vector<words::Row>& rows, core::Diagnostics& diagnostics) {
+/// What a configuration of another program comes to. `rows`: what became of its keys.
+Node recipe_of(const Node& config, std::vector<words::Row>& rows, core::Diagnostics& diagnostics) {
   if (is_axolotl(config)) return recipe_of_axolotl(config, rows, diagnostics);
   if (is_trainer(config)) return recipe_of_trainer(config, rows, diagnostics);
   if (config.find(kScript) != nullptr) return recipe_of_script(config, diagnostics);
   if (is_deepspeed(config)) return recipe_of_deepspeed(config, diagnostics);
-  return std::nullopt;
+  return recipe_of_accelerate(config, rows, diagnostics);
 }
 
 void import(Session& session, const std::string& file, const std::string& output) {
@@ -111,11 +111,10 @@ void import(Session& session, const std::string& file, const std::string& output
   const auto config = read_config(source, diagnostics);
   std::vector<words::Row> rows;
   if (config) {
-    const auto whole = recipe_of(*config, rows, diagnostics);
-    const bool has_model = whole && whole->find("init_from") != nullptr;
-    const Node recipe = whole ? *whole : recipe_of_accelerate(*config, diagnostics);
-    if (has_model) use = "check it with `roux plan`";
-    if (!whole || !diagnostics.has_errors()) check_sections(recipe, diagnostics);
+    const Node recipe = recipe_of(*config, rows, diagnostics);
+    const bool is_whole = recipe.find("init_from") != nullptr;
+    if (is_whole) use = "check it with `roux plan`";
+    if (!is_whole || !diagnostics.has_errors()) check_sections(recipe, diagnostics);
     for (const Node::Entry& section : recipe.entries()) sections += section_text(section.key, section.value);
   }
   diagnostics.sort();

@@ -1,6 +1,6 @@
 #include <cstdio>
 
-#include "runner/cli/group/import/accelerate_import.h"
+#include "runner/cli/group/import/options_page.h"
 #include "runner/cli/session.h"
 
 namespace runner::cli {

@@ -16,92 +16,13 @@
 #include "runner/core/text/utf8.h"
 #include "runner/recipe/read.h"
 #include "runner/resolve/sharding/words.h"
+#include "runner/words/table.h"
 
 namespace runner::cli {
 namespace {
 
 using core::Node;
-
-enum class Use {
-  kOption,     ///< Accelerate calls it `text`
-  kSwitch,     ///< the same, and it has no value: true
-  kRead,       ///< see Reader::settle()
-  kNoMeaning,  ///< `text`: why
-  kRefused,    ///< `text`: what to do instead
-};
-
-struct Flag {
-  const char* name;
-  Use use;
-  const char* text;
-};
-
-constexpr const char* kOfPython = "there is no Python script here";
-constexpr const char* kOfSsh = "`launch.hosts` starts the other machines with ssh";
-constexpr const char* kOfLogs = "every process has a log in the run's folder";
-
-// deepspeed/launcher/runner.py
-constexpr Flag kDeepSpeed[] = {
-    {"num_gpus", Use::kRead, ""},
-    {"num_accelerators", Use::kRead, ""},
-    {"num_nodes", Use::kRead, ""},
-    {"hostfile", Use::kOption, "deepspeed_hostfile"},
-    {"include", Use::kRead, ""},
-    {"exclude", Use::kRead, ""},
-    {"master_addr", Use::kOption, "main_process_ip"},
-    {"master_port", Use::kOption, "main_process_port"},
-    {"node_rank", Use::kOption, "machine_rank"},
-    {"bind_cores_to_rank", Use::kSwitch, "enable_cpu_affinity"},
-    {"bind_core_list", Use::kRefused, "remove it: --bind_cores_to_rank divides all cores"},
-    {"elastic_training", Use::kRefused, "remove it, and write launch.min_machines and max_restarts into the recipe"},
-    {"min_elastic_nodes", Use::kRefused, "remove it, and write launch.min_machines into the recipe"},
-    {"max_elastic_nodes", Use::kRefused, "remove it: launch.num_machines is the most"},
-    {"autotuning", Use::kRefused, "remove it, and use `roux sweep`, or training.auto_micro_batch"},
-    {"launcher", Use::kNoMeaning, kOfSsh},
-    {"launcher_args", Use::kNoMeaning, kOfSsh},
-    {"ssh_port", Use::kNoMeaning, "ssh has it from ~/.ssh/config"},
-    {"no_ssh", Use::kNoMeaning, "without `launch.hosts` each machine is started by itself"},
-    {"no_ssh_check", Use::kNoMeaning, kOfSsh},
-    {"force_multi", Use::kNoMeaning, kOfSsh},
-    {"save_pid", Use::kNoMeaning, "the process ids are in the log"},
-    {"enable_each_rank_log", Use::kNoMeaning, kOfLogs},
-    {"module", Use::kNoMeaning, kOfPython},
-    {"no_python", Use::kNoMeaning, kOfPython},
-    {"no_local_rank", Use::kNoMeaning, kOfPython},
-    {"comment", Use::kNoMeaning, "it is for srun"},
-    {"account", Use::kNoMeaning, "it is for srun"},
-};
-
-// torch/distributed/run.py
-constexpr Flag kTorchrun[] = {
-    {"nproc_per_node", Use::kRead, ""},
-    {"nnodes", Use::kRead, ""},
-    {"node_rank", Use::kOption, "machine_rank"},
-    {"master_addr", Use::kOption, "main_process_ip"},
-    {"master_port", Use::kOption, "main_process_port"},
-    {"rdzv_backend", Use::kOption, "rdzv_backend"},
-    {"rdzv_endpoint", Use::kRead, ""},
-    {"rdzv_id", Use::kNoMeaning, "machines meet at an address and a port"},
-    {"rdzv_conf", Use::kRefused, "remove it, and use launch.timeout, join_timeout and min_machines"},
-    {"standalone", Use::kNoMeaning, "on one machine processes need no address"},
-    {"max_restarts", Use::kOption, "max_restarts"},
-    {"monitor_interval", Use::kNoMeaning, "processes are watched continuously"},
-    {"log_dir", Use::kOption, "log_dir"},
-    {"role", Use::kOption, "role"},
-    {"tee", Use::kOption, "tee"},
-    {"redirects", Use::kNoMeaning, kOfLogs},
-    {"local_ranks_filter", Use::kNoMeaning, "the terminal shows process 0"},
-    {"numa_binding", Use::kRead, ""},
-    {"local_addr", Use::kNoMeaning, "a machine finds its own address"},
-    {"start_method", Use::kNoMeaning, kOfPython},
-    {"event_log_handler", Use::kNoMeaning, kOfLogs},
-    {"logs_specs", Use::kNoMeaning, kOfLogs},
-    {"signals_to_handle", Use::kNoMeaning, "signals that end a training save first"},
-    {"module", Use::kNoMeaning, kOfPython},
-    {"no_python", Use::kNoMeaning, kOfPython},
-    {"run_path", Use::kNoMeaning, kOfPython},
-    {"use_env", Use::kNoMeaning, kOfPython},
-};
+using Kind = words::Outcome::Kind;
 
 /// Short forms; of Accelerate and torchrun `-m`, `-t` and `-r`.
 constexpr std::pair<const char*, const char*> kShort[] = {
@@ -200,10 +121,11 @@ class Reader {
     return words.end();
   }
 
-  std::span<const Flag> flags() const {
-    if (launcher_ == Launcher::kDeepSpeed) return kDeepSpeed;
-    if (launcher_ == Launcher::kTorchrun) return kTorchrun;
-    return {};
+  /// Those of schemas/words/launch.json; `accelerate launch` has the keys of its file.
+  const std::vector<words::Word>& flags() const {
+    if (launcher_ == Launcher::kAccelerate) return words::table_of("accelerate").words;
+    const auto& launchers = words::table_of("launch").words;
+    return words::find(launchers, launcher_ == Launcher::kDeepSpeed ? "deepspeed" : "torchrun")->inner;
   }
 
   void take(const std::string& flag, const std::optional<std::string>& value, const core::Location& location) {
@@ -211,23 +133,18 @@ class Reader {
     std::replace(key.begin(), key.end(), '-', '_');
     Node node = value ? value_of_argument(source_, *value, location) : Node::boolean(true, location);
     if (launcher_ == Launcher::kAccelerate) return take_option(flag, key, std::move(node));
-    const auto all = flags();
-    const auto known = std::find_if(all.begin(), all.end(), [&](const Flag& one) { return key == one.name; });
-    if (known == all.end()) return refuse(flag, key, location);
-    switch (known->use) {
-      case Use::kOption:
-        if (needs_value(flag, value, location)) set(known->text, std::move(node));
-        break;
-      case Use::kSwitch: set(known->text, Node::boolean(true, location)); break;
-      case Use::kRead:
-        if (needs_value(flag, value, location)) read_.set(key, std::move(node), location);
-        break;
-      case Use::kNoMeaning:
-        diagnostics_.notice(location, flag + " of " + name() + " has no effect: " + known->text);
-        break;
-      case Use::kRefused:
-        diagnostics_.error(location, flag + " of " + name() + " has no equivalent", known->text);
-        break;
+    const words::Word* known = words::find(flags(), key);
+    if (known == nullptr) return refuse(flag, key, location);
+    if (known->outcome.kind == Kind::kNoEffect) {
+      diagnostics_.notice(location, flag + " of " + name() + " has no effect: " + known->outcome.text);
+    } else if (known->outcome.kind == Kind::kRefused) {
+      diagnostics_.error(location, flag + " of " + name() + " has no equivalent: " + known->outcome.text,
+                         known->outcome.instead);
+    } else if (!known->values.empty()) {  // a switch
+      set(known->path, *known->values.front().second.value, location);
+    } else if (needs_value(flag, value, location)) {
+      if (known->rule.empty()) return set(known->path, std::move(node));
+      read_.set(key, std::move(node), location);
     }
   }
 
@@ -239,9 +156,8 @@ class Reader {
 
   void refuse(const std::string& flag, const std::string& key, const core::Location& location) {
     std::vector<std::string> names;
-    for (const Flag& one : flags()) names.emplace_back(one.name);
-    if (launcher_ == Launcher::kAccelerate) {
-      for (const AccelerateOption& one : accelerate_options()) names.emplace_back(one.name);
+    for (const words::Word& one : flags()) {
+      if (!one.key.ends_with('*')) names.push_back(one.key);
     }
     const std::string near = core::closest(key, names);
     diagnostics_.error(location, name() + " has no flag " + core::escape_for_terminal(flag),
@@ -259,10 +175,7 @@ class Reader {
       block.set(key, std::move(value), location);
       return;
     }
-    const auto& options = accelerate_options();
-    const bool known =
-        std::any_of(options.begin(), options.end(), [&](const AccelerateOption& one) { return key == one.name; });
-    if (!known && !resolve::is_fsdp_word(key) && !resolve::is_deepspeed_word(key)) return refuse(flag, key, location);
+    if (words::find(flags(), key) == nullptr) return refuse(flag, key, location);
     set(key, std::move(value));
   }
 
@@ -296,6 +209,10 @@ class Reader {
 
   void set(const std::string& key, Node value) {
     const core::Location location = value.location();
+    set(key, std::move(value), location);
+  }
+  void set(const std::string& key, Node value, const core::Location& location) {
+    value.set_location(location);
     found_.set(key, std::move(value), location);
   }
 
@@ -490,7 +407,8 @@ void take_launcher(const Node& launcher, Node& recipe, core::Diagnostics& diagno
     Node& list = entry.key.starts_with("launch.") ? keys : options;
     list.set(entry.key, entry.value, entry.key_location);
   }
-  Node sections = recipe_of_accelerate(options, diagnostics);
+  std::vector<words::Row> rows;  // the flags have names of their own
+  Node sections = recipe_of_accelerate(options, rows, diagnostics);
   for (const Node::Entry& entry : keys.entries()) {
     if (sections.find("launch") == nullptr) sections.set("launch", Node::mapping(), entry.key_location);
     sections.find("launch")->set(entry.key.substr(std::string("launch.").size()), entry.value, entry.key_location);
