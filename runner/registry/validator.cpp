@@ -66,12 +66,6 @@ const Rule& rule_of(const std::string& text) {
   return rules.emplace(text, Rule{read.value(), read.value().keys()}).first->second;
 }
 
-/// `datasets` is a list there, which no alias makes a mapping of.
-bool is_of_axolotl(const Node& composed) {
-  const Node* sets = composed.find("datasets");
-  return composed.find("base_model") != nullptr && sets != nullptr && sets->is_sequence();
-}
-
 /// `optimizer (adamw)`, `data.train (text)`, `model.layers[2] (linear)`.
 std::string component_title(const std::string& path, const std::string& name) { return path + " (" + name + ")"; }
 
@@ -418,13 +412,6 @@ Node Validator::recipe(Node composed, const Translate& translate) {
                          "write recipe_version: " + std::to_string(kRecipeVersion));
       return Node::refused(composed.location());
     }
-  }
-  if (is_of_axolotl(composed)) {
-    const core::Location& location = composed.find_entry("base_model")->key_location;
-    diagnostics_.error(
-        location, "this is a configuration of Axolotl, not a recipe",
-        "`roux config import " + (location.known() ? location.source->name : "FILE") + " -o recipe.yaml` converts it");
-    return Node::refused(composed.location());
   }
   check_plain_secrets(composed, diagnostics_);
   take_init_trackers(composed, diagnostics_);

@@ -6,6 +6,7 @@
 #include "runner/registry/value_check.h"
 #include "runner/resolve/adapter_source.h"
 #include "runner/resolve/consistency.h"
+#include "runner/resolve/foreign_file.h"
 #include "runner/resolve/generation_settings.h"
 #include "runner/resolve/hub_values.h"
 #include "runner/resolve/pretrained_model.h"
@@ -35,6 +36,11 @@ Recipe settle_recipe(const std::string& path, recipe::Composed composed, const r
   Recipe settled;
   settled.path = path;
   settled.sources = std::move(composed.sources);
+  if (refuse_foreign_file(composed.root, registry, diagnostics)) {
+    settled.root = core::Node::refused(composed.root.location());
+    diagnostics.sort();
+    return settled;
+  }
   locate_hub_values(composed.root, diagnostics);
   complete_pretrained(composed.root, diagnostics);
   complete_adapters(composed.root, diagnostics);
