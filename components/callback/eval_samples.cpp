@@ -66,9 +66,9 @@ void EvalSamples::add(const EvalBatch& batch) {
     sample.index = batch.first + i;
     if (worst_max_ == 0 && sample.index >= first_max_) break;
     const TensorMap own = sample_of(tensors, i);
-    const std::int64_t count = batch.loss.count(own);
-    const double sum = batch.loss.sum(own).item<double>();
-    sample.loss = count > 0 ? sum / static_cast<double>(count) : 0.0;
+    const std::vector<std::int64_t> counts = batch.loss.counts(own);
+    const std::vector<double> sums = batch.loss.sums(own);
+    sample.loss = counts.front() > 0 ? loss::mean_of(sums, counts) : 0.0;
     if (sample.index >= first_max_ && !is_among_worst(sample)) continue;
     predict(own.at(kOutput), own.at(kTarget), sample);
     keep(sample);

@@ -79,7 +79,7 @@ std::shared_ptr<Loss> make(const Config& config, const Inputs& inputs) {
   if (inputs.data.find(kRejectedAt) != nullptr) {
     inputs.diagnostics.error(inputs.block.location(),
                              "cross_entropy is the loss of texts, but data.train has pairs of chosen and rejected",
-                             "use loss: dpo, or records with prompt and completion");
+                             "use loss: dpo, cpo or orpo, or records with prompt and completion");
     return nullptr;
   }
   if (!inputs.have({kOutput, kTarget})) return nullptr;

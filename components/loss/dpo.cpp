@@ -1,18 +1,10 @@
-// B: pairs   T: positions of a row   N: tokens of all completions   C: features   V: classes
+// B: pairs   T: positions of a row
 
-#include <ATen/ops/arange.h>
-#include <ATen/ops/gt.h>
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/log_sigmoid.h>
-#include <ATen/ops/logical_and.h>
-#include <ATen/ops/lt.h>
-#include <ATen/ops/minimum.h>
-#include <ATen/ops/ne.h>
-#include <ATen/ops/nonzero.h>
 #include <ATen/ops/relu.h>
 #include <ATen/ops/sigmoid.h>
 #include <ATen/ops/stack.h>
-#include <ATen/ops/where.h>
-#include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 
 #include <algorithm>
@@ -25,8 +17,9 @@
 #include <utility>
 #include <vector>
 
+#include "components/loss/figure_sums.h"
 #include "components/loss/loss.h"
-#include "components/loss/token_logps.h"
+#include "components/loss/pair_tokens.h"
 #include "components/tensor/preferences.h"
 #include "components/tensor/tensors.h"
 #include "generated/loss/dpo.h"  // Config; declares make()
@@ -37,55 +30,6 @@
 
 namespace components::loss::dpo {
 namespace {
-
-/// Figures of the completions, [B] each: logarithmic probabilities, summed over their tokens, or counts of tokens.
-struct Logps {
-  at::Tensor chosen, rejected;
-};
-
-/// The tokens of completions among all positions.
-struct Completions {
-  explicit Completions(const TensorMap& batch)
-      : target_BT(batch.at(kTarget)),
-        place_N(places_in(target_BT)),
-        target_N(target_BT.reshape({-1}).index_select(0, place_N)) {
-    const at::Tensor position_T = at::arange(target_BT.size(1), target_BT.options());
-    is_chosen_BT = at::lt(position_T.unsqueeze(0), batch.at(kRejectedAt).unsqueeze(1));
-  }
-
-  /// Where there are no values every position may be one of a completion.
-  static at::Tensor places_in(const at::Tensor& target_BT) {
-    if (target_BT.is_meta()) return at::arange(target_BT.numel(), target_BT.options());
-    return at::nonzero(target_BT.reshape({-1}).ne(kPadTarget)).squeeze(1);
-  }
-
-  at::Tensor of(const at::Tensor& rows) const { return rows.reshape({-1, rows.size(-1)}).index_select(0, place_N); }
-
-  /// The sums over each completion. `ld_alpha`: the weight of tokens behind the length of the shorter one.
-  Logps sums(const at::Tensor& logps_N, std::optional<double> ld_alpha) const {
-    const at::Tensor logps_BT =
-        at::zeros({target_BT.numel()}, logps_N.options()).index_copy(0, place_N, logps_N).view(target_BT.sizes());
-    const at::Tensor chosen_BT = at::where(is_chosen_BT, logps_BT, 0.0);
-    const at::Tensor rejected_BT = at::where(is_chosen_BT, 0.0, logps_BT);
-    if (!ld_alpha) return {chosen_BT.sum(1), rejected_BT.sum(1)};
-    const Logps tokens = lengths();
-    const at::Tensor shorter_B1 = at::minimum(tokens.chosen, tokens.rejected).unsqueeze(1);
-    const auto weighted = [&](const at::Tensor& of_BT, const at::Tensor& is_of_BT) {
-      const at::Tensor at_BT = at::logical_and(target_BT.ne(kPadTarget), is_of_BT).cumsum(1);
-      return at::where(at::gt(at_BT, shorter_B1), of_BT * *ld_alpha, of_BT).sum(1);
-    };
-    return {weighted(chosen_BT, is_chosen_BT), weighted(rejected_BT, is_chosen_BT.logical_not())};
-  }
-
-  /// Tokens of each completion.
-  Logps lengths() const {
-    const at::Tensor is_token_BT = target_BT.ne(kPadTarget);
-    return {at::logical_and(is_token_BT, is_chosen_BT).sum(1),
-            at::logical_and(is_token_BT, is_chosen_BT.logical_not()).sum(1)};
-  }
-
-  at::Tensor target_BT, place_N, target_N, is_chosen_BT;
-};
 
 /// What one loss takes of pairs: how much likelier the model makes each completion than the reference does, in
 /// logarithms, [B] each, summed over its tokens and as the mean of them.
@@ -100,7 +44,8 @@ struct Term {
 
 constexpr LossType kTypes[] = {LossType::kSigmoid,  LossType::kSigmoidNorm, LossType::kHinge,   LossType::kIpo,
                                LossType::kRobust,   LossType::kExoPair,     LossType::kNcaPair, LossType::kBcoPair,
-                               LossType::kSppoHard, LossType::kApoZero,     LossType::kApoDown, LossType::kDiscopop};
+                               LossType::kSppoHard, LossType::kApoZero,     LossType::kApoDown, LossType::kDiscopop,
+                               LossType::kSft};
 
 std::optional<LossType> type_named(const std::string& name) {
   const auto found =
@@ -116,7 +61,15 @@ std::vector<std::string> type_names() {
 
 class Dpo final : public Loss {
  public:
-  Dpo(const Config& config, std::vector<Term> terms) : config_(config), terms_(std::move(terms)) {}
+  Dpo(const Config& config, const std::vector<Term>& terms) : config_(config) {
+    for (const Term& term : terms) {
+      if (term.type == LossType::kSft) {
+        sft_ = term.weight;
+      } else {
+        pair_terms_.push_back(term);
+      }
+    }
+  }
 
   std::vector<std::string> reads() const override {
     std::vector<std::string> names = {kOutput, kTarget, kRejectedAt};
@@ -125,25 +78,18 @@ class Dpo final : public Loss {
   }
   std::int64_t count(const TensorMap& batch) const override { return batch.at(kRejectedAt).size(0); }
   bool count_is_static() const override { return true; }
-
-  std::vector<std::string> figure_names() const override {
-    return {"rewards/chosen",  "rewards/rejected", "rewards/accuracies",
-            "rewards/margins", "logps/chosen",     "logps/rejected"};
+  std::size_t further_means() const override { return sft_ ? 1 : 0; }
+  std::vector<std::int64_t> further_counts(const TensorMap& batch) const override {
+    return sft_ ? std::vector{PairTokens::chosen_count(batch)} : std::vector<std::int64_t>();
   }
 
-  Figures take_figures() const override {
-    Figures taken{std::exchange(count_, 0), std::vector<double>(figure_names().size())};
-    const at::Tensor sums = std::exchange(figures_, at::Tensor());
-    if (!sums.defined()) return taken;
-    const at::Tensor there = sums.cpu();
-    for (std::size_t i = 0; i < taken.sums.size(); ++i) taken.sums[i] = there.const_data_ptr<double>()[i];
-    return taken;
-  }
+  std::vector<std::string> figure_names() const override { return pair_figure_names(); }
+  Figures take_figures() const override { return figures_.take(pair_figure_names().size()); }
 
   at::Tensor reference_of(const TensorMap& tensors) const override {
-    const Completions completions(tensors);
-    const Logps logps = completions.sums(of_tokens(tensors, completions), config_.ld_alpha);
-    return at::stack({logps.chosen, logps.rejected}, 1);
+    const PairTokens tokens(tensors);
+    const OfPairs logps = tokens.sums(tokens.logps_BT(tensors), config_.ld_alpha);
+    return at::stack({logps.chosen_B, logps.rejected_B}, 1);
   }
 
  protected:
@@ -153,37 +99,30 @@ class Dpo final : public Loss {
   }
 
  private:
-  static at::Tensor of_tokens(const TensorMap& tensors, const Completions& completions) {
-    if (const at::Tensor* projection = tensors.find(kProjection)) {
-      return token_logps(completions.of(tensors.at(kHidden)), *projection, completions.target_N);
-    }
-    return token_logps(completions.of(tensors.at(kOutput)), completions.target_N);
-  }
-
-  Logps of_reference(const TensorMap& tensors, const Logps& policy) const {
+  OfPairs of_reference(const TensorMap& tensors, const OfPairs& policy) const {
     if (!config_.reference_free) return {tensors.at(kReferenceChosen), tensors.at(kReferenceRejected)};
-    return {at::zeros_like(policy.chosen), at::zeros_like(policy.rejected)};
+    return {at::zeros_like(policy.chosen_B), at::zeros_like(policy.rejected_B)};
   }
 
   at::Tensor sum_of_losses(const TensorMap& tensors) const {
-    const Completions completions(tensors);
-    const at::Tensor logps_N = of_tokens(tensors, completions);
+    const PairTokens tokens(tensors);
+    const at::Tensor logps_BT = tokens.logps_BT(tensors);
     // What follows is a few numbers for each pair, by operations that LibTorch has no shapes of.
-    if (logps_N.is_meta()) return logps_N.sum();
-    const Logps policy = completions.sums(logps_N, config_.ld_alpha);
-    const Logps reference = of_reference(tensors, policy);
-    measure(policy, reference);
-    const Logps tokens = completions.lengths();
-    Pairs pairs{policy.chosen - reference.chosen, policy.rejected - reference.rejected, {}, {}};
-    // A prompt that fills max_seq_len leaves no token of a completion.
-    pairs.mean_chosen_B = pairs.chosen_B / tokens.chosen.clamp_min(1);
-    pairs.mean_rejected_B = pairs.rejected_B / tokens.rejected.clamp_min(1);
+    if (logps_BT.is_meta()) return logps_BT.sum();
+    const OfPairs policy = tokens.sums(logps_BT, config_.ld_alpha);
+    const OfPairs reference = of_reference(tensors, policy);
+    const OfPairs ratios{policy.chosen_B - reference.chosen_B, policy.rejected_B - reference.rejected_B};
+    measure(policy, ratios);
+    const OfPairs means = tokens.means(ratios);
+    const Pairs pairs{ratios.chosen_B, ratios.rejected_B, means.chosen_B, means.rejected_B};
     at::Tensor sum;
-    for (const Term& term : terms_) {
+    for (const Term& term : pair_terms_) {
       const at::Tensor one = losses(term.type, pairs).sum() * term.weight;
       sum = sum.defined() ? sum + one : one;
     }
-    return sum;
+    if (!sft_) return sum;
+    const at::Tensor of_tokens = tokens.chosen_sum(logps_BT) * -*sft_;
+    return at::stack({sum.defined() ? sum : at::zeros_like(of_tokens), of_tokens});
   }
 
   /// Of each pair.
@@ -215,25 +154,22 @@ class Dpo final : public Loss {
         const at::Tensor share_B = at::sigmoid(margin_B / config_.discopop_tau);
         return -at::log_sigmoid(margin_B) * (1.0 - share_B) + (-margin_B).exp() * share_B;
       }
+      case LossType::kSft: break;  // no loss of a pair
     }
-    RUNNER_ASSERT(false, "each type has its case");
+    RUNNER_ASSERT(false, "each loss of a pair has its case");
   }
 
-  void measure(const Logps& policy, const Logps& reference) const {
-    const at::Tensor of_chosen = policy.chosen.detach(), of_rejected = policy.rejected.detach();
-    const at::Tensor chosen_B = (of_chosen - reference.chosen) * config_.beta;
-    const at::Tensor rejected_B = (of_rejected - reference.rejected) * config_.beta;
-    const at::Tensor sums = at::stack({chosen_B, rejected_B, at::gt(chosen_B, rejected_B).to(at::kFloat),
-                                       chosen_B - rejected_B, of_chosen, of_rejected})
-                                .sum(1, false, at::kDouble);
-    figures_ = figures_.defined() ? figures_ + sums : sums;
-    count_ += chosen_B.size(0);
+  void measure(const OfPairs& policy, const OfPairs& ratios) const {
+    const at::NoGradGuard no_grad;
+    const OfPairs rewards{ratios.chosen_B * config_.beta, ratios.rejected_B * config_.beta};
+    figures_.add(pair_figures(rewards, policy),
+                 std::vector<std::int64_t>(pair_figure_names().size(), policy.chosen_B.size(0)));
   }
 
   Config config_;
-  std::vector<Term> terms_;
-  mutable at::Tensor figures_;  // [6] sums over the pairs since the last take_figures(), float64 on their device
-  mutable std::int64_t count_ = 0;
+  std::vector<Term> pair_terms_;
+  std::optional<double> sft_;  // the weight of the mean over chosen tokens
+  mutable FigureSums figures_;
 };
 
 /// The losses that the recipe names. Empty when an error was reported.
@@ -284,29 +220,9 @@ std::vector<Term> terms_of(const Config& config, const Inputs& inputs) {
 }  // namespace
 
 std::shared_ptr<Loss> make(const Config& config, const Inputs& inputs) {
-  const runner::core::Location& location = inputs.block.location();
-  if (inputs.data.find(kRejectedAt) == nullptr) {
-    inputs.diagnostics.error(location, "dpo needs pairs of a chosen and a rejected completion, but data.train has none",
-                             "use data of type jsonl whose records have prompt, chosen and rejected");
-    return nullptr;
-  }
-  if (!inputs.have({kOutput, kTarget})) return nullptr;
-  const TensorSpec &output = *inputs.find(kOutput), &target = *inputs.find(kTarget);
-  if (output.dtype != Dtype::kFloat32 || output.shape.size() != 3) {
-    inputs.diagnostics.error(
-        location, "dpo needs logits float32 [batch, time, classes], but the model returns " + to_text(output),
-        "use a model that returns logits for each position, such as gpt");
-    return nullptr;
-  }
-  if (output.shape.back() < target.vocab_size) {
-    inputs.diagnostics.error(location,
-                             "dpo needs " + std::to_string(target.vocab_size) +
-                                 " outputs, one for each id of the data, but the model returns " + to_text(output),
-                             "give the model's last layer " + std::to_string(target.vocab_size) + " outputs");
-    return nullptr;
-  }
-  std::vector<Term> terms = terms_of(config, inputs);
-  return terms.empty() ? nullptr : std::make_shared<Dpo>(config, std::move(terms));
+  if (!are_pairs("dpo", inputs)) return nullptr;
+  const std::vector<Term> terms = terms_of(config, inputs);
+  return terms.empty() ? nullptr : std::make_shared<Dpo>(config, terms);
 }
 
 }  // namespace components::loss::dpo

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -19,28 +20,44 @@ class TensorMap;
 
 namespace components::loss {
 
-/// What a loss measures beside its sum, as sums over `count` elements.
+/// What a loss measures beside its sum, in the order of Loss::figure_names(): each a sum over elements, and how many
+/// these are.
 struct Figures {
-  std::int64_t count = 0;
-  std::vector<double> sums;  ///< in the order of Loss::figure_names()
+  std::vector<double> sums;
+  std::vector<std::int64_t> counts;
 };
 
-/// A loss as a sum and a count, so that the mean over a window of micro-batches is exact for any sizes.
+/// [K] float32, for each further mean of a loss: how many elements count() has for each of its own, over all that the
+/// means are taken over.
+inline constexpr const char* kCountRatios = "count_ratios";
+
+/// A loss as a sum and a count, so that the mean over a window of micro-batches is exact for any sizes. It may add
+/// further means to that, over elements of another kind, such as tokens beside pairs.
 class Loss : public runner::core::Stateful {
  public:
   /// Names of the tensors that it reads: outputs of the model and tensors of the batch.
   virtual std::vector<std::string> reads() const { return {kOutput, kTarget}; }
   /// Scalar, differentiable: the sum over the elements that `count` counts, float32 whatever the outputs' type. In the
   /// place of kOutput the model may have left kHidden and kProjection. `gradient`: the future gradient of the result.
+  /// Of a loss with further means, the sum of each times its entry of kCountRatios is added: divided by the count of
+  /// all, the result is the sum of all means.
   at::Tensor sum(const TensorMap& tensors, double gradient = 1.0) const;
   /// Elements that the mean is taken over: targets that are not ignored; all elements for `mse`. Reads tensors of the
   /// batch alone: it is called before the forward pass, too.
   virtual std::int64_t count(const TensorMap& batch) const = 0;
+  /// How many means it adds to the first, by weights that their sums contain.
+  virtual std::size_t further_means() const { return 0; }
+  /// Elements that each of these is taken over, as count() says.
+  virtual std::vector<std::int64_t> further_counts(const TensorMap& /*batch*/) const { return {}; }
+  /// The sum of each mean, the first one first; reads no kCountRatios. Waits for the device.
+  std::vector<double> sums(const TensorMap& tensors) const;
+  /// count() and further_counts().
+  std::vector<std::int64_t> counts(const TensorMap& batch) const;
   /// True when `count` needs no look at the values (no ignored targets possible).
   virtual bool count_is_static() const = 0;
   /// The target excluded from sum and count; nothing when all count.
   virtual std::optional<std::int64_t> ignore_index() const { return std::nullopt; }
-  /// Names of what it measures beside the sum, for logs: `rewards/chosen`. Their means over the elements are logged.
+  /// Names of what it measures beside the sum, for logs: `rewards/chosen`. Their means are logged.
   virtual std::vector<std::string> figure_names() const { return {}; }
   /// What sum() has measured since the last call. With figures, no two threads call sum() at once.
   virtual Figures take_figures() const { return {}; }
@@ -49,11 +66,18 @@ class Loss : public runner::core::Stateful {
   virtual at::Tensor reference_of(const TensorMap& tensors) const;
 
  protected:
-  /// sum() of what reads() names.
+  /// sum() of what reads() names; of a loss with further means the sum of each, [1 + K], unless the tensors are on the
+  /// meta device.
   virtual at::Tensor sum_of(const TensorMap& tensors) const = 0;
-  /// sum() where kOutput is `kHidden kProjection^T`, for a loss that does not need all logits at once.
+  /// sum_of() where kOutput is `kHidden kProjection^T`, for a loss that does not need all logits at once.
   virtual at::Tensor sum_projected(const TensorMap& tensors, double gradient) const;
+
+ private:
+  at::Tensor parts(const TensorMap& tensors, double gradient) const;
 };
+
+/// The loss that sums and counts of all its means make: NaN where nothing counts, and a further mean of nothing is 0.
+double mean_of(const std::vector<double>& sums, const std::vector<std::int64_t>& counts);
 
 /// Arguments to make a loss: `outputs` of the model, `data`, `block` in the recipe, `diagnostics`; find() and need().
 using Inputs = Judged;

@@ -57,7 +57,7 @@ std::shared_ptr<Metric> make(const Config&, const Inputs& inputs) {
   if (inputs.data.find(kRejectedAt) != nullptr) {
     inputs.diagnostics.error(inputs.block.location(),
                              "accuracy is a metric of texts, but data.train has pairs of chosen and rejected",
-                             "remove it: the loss dpo measures rewards/accuracies and others by itself");
+                             "remove it: losses of pairs measure rewards/accuracies and others by themselves");
     return nullptr;
   }
   if (!inputs.have({kOutput, kTarget})) return nullptr;

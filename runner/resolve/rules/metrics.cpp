@@ -75,12 +75,13 @@ std::string meant_metric(const SettledTree& tree, const std::string& word, const
 constexpr std::array kOfClasses = {"accuracy", "perplexity"};
 constexpr std::array kOfValues = {"mae", "mse", "r2", "rmse"};
 
-/// Whether the metric can be measured beside this loss: a regression has no accuracy.
+/// Whether the metric can be measured beside this loss: a regression has no accuracy, and losses of pairs measure what
+/// these have themselves.
 bool fits_loss(SettledTree& tree, const std::string& metric) {
   const std::string loss = tree.text("loss.type").value_or("");
   const auto is = [&metric](const auto& names) { return std::find(names.begin(), names.end(), metric) != names.end(); };
   return !(loss == "mse" && is(kOfClasses)) && !(loss == "cross_entropy" && is(kOfValues)) &&
-         !(loss == "dpo" && (is(kOfClasses) || is(kOfValues)));
+         !(!tree.measures(loss).empty() && (is(kOfClasses) || is(kOfValues)));
 }
 
 /// `write val/loss` for `loss`, `val_loss` and `eval_loss`.

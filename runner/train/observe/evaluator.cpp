@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <exception>
-#include <limits>
 #include <optional>
 #include <span>
 
@@ -182,25 +181,32 @@ bool predict(const Experiment& experiment, const components::data::Dataset& data
 namespace {
 
 /// One collective for all; false when a rank was interrupted.
-bool join(const Experiment& experiment, bool complete, double& loss_sum, std::int64_t& loss_count,
+bool join(const Experiment& experiment, bool complete, components::loss::Figures& loss,
           components::loss::Figures& figures, EvalResult& result) {
   if (experiment.ranks == nullptr) return complete;
-  std::vector<double> sums = {complete ? 0.0 : 1.0, loss_sum, static_cast<double>(loss_count),
-                              static_cast<double>(result.samples), static_cast<double>(figures.count)};
-  sums.insert(sums.end(), figures.sums.begin(), figures.sums.end());
+  std::vector<double> sums = {complete ? 0.0 : 1.0, static_cast<double>(result.samples)};
+  for (const components::loss::Figures* all : {&loss, &figures}) {
+    sums.insert(sums.end(), all->sums.begin(), all->sums.end());
+    sums.insert(sums.end(), all->counts.begin(), all->counts.end());
+  }
   for (const auto& metric : experiment.metrics) {
     for (const double sum : metric->sums()) sums.push_back(sum);
   }
   // The same bits on each of them. Whole numbers stay exact below 2^53.
   const at::Tensor flat = at::from_blob(sums.data(), {static_cast<std::int64_t>(sums.size())}, at::kDouble);
   experiment.ranks->begin_all_reduce(flat, "the evaluation's sums")->wait();
-  loss_sum = sums[1];
-  loss_count = static_cast<std::int64_t>(sums[2]);
-  result.samples = static_cast<std::int64_t>(sums[3]);
-  figures.count = static_cast<std::int64_t>(sums[4]);
-  std::span<const double> rest = std::span(sums).subspan(5);
-  std::copy_n(rest.begin(), figures.sums.size(), figures.sums.begin());
-  rest = rest.subspan(figures.sums.size());
+  result.samples = static_cast<std::int64_t>(sums[1]);
+  std::span<const double> rest = std::span(sums).subspan(2);
+  for (components::loss::Figures* all : {&loss, &figures}) {
+    for (double& sum : all->sums) {
+      sum = rest.front();
+      rest = rest.subspan(1);
+    }
+    for (std::int64_t& count : all->counts) {
+      count = static_cast<std::int64_t>(rest.front());
+      rest = rest.subspan(1);
+    }
+  }
   for (const auto& metric : experiment.metrics) {
     const std::size_t count = metric->sums().size();
     metric->set_sums(rest.first(count));
@@ -227,26 +233,28 @@ std::optional<EvalResult> evaluate(const Experiment& experiment, const std::stri
   const std::int64_t begin_ns = clock.monotonic_ns();
   EvalResult result;
   result.data_set = name;
-  double loss_sum = 0;
-  std::int64_t loss_count = 0;
+  const std::size_t means = 1 + experiment.loss->further_means();
+  components::loss::Figures loss{std::vector<double>(means), std::vector<std::int64_t>(means)};
   const std::vector<std::string> figure_names = experiment.loss->figure_names();
   experiment.loss->take_figures();
   for (const auto& metric : experiment.metrics) metric->reset();
   for (const BuiltCallback& one : experiment.callbacks) one.callback->on_eval_begin(name, data);
   EvalOptions how = options;
   how.loss_alone = options.loss_alone && !reads_output(experiment, options);
-  const auto loss_of = [&](const components::TensorMap& batch) {
-    if (!how.loss_alone) return experiment.loss->sum(batch).item<double>();
+  const auto losses_of = [&](const components::TensorMap& batch) {
+    if (!how.loss_alone) return experiment.loss->sums(batch);
     const components::Autocast autocast(options.autocast);  // of the projection
-    return experiment.loss->sum(batch).item<double>();
+    return experiment.loss->sums(batch);
   };
   const auto judge = [&](std::int64_t first, const components::TensorMap& batch) {
-    const double sum = loss_of(batch);
-    const std::int64_t count = experiment.loss->count(batch);
-    loss_sum += sum;
-    loss_count += count;
+    const std::vector<double> sums = losses_of(batch);
+    const std::vector<std::int64_t> counts = experiment.loss->counts(batch);
+    for (std::size_t i = 0; i < means; ++i) {
+      loss.sums[i] += sums[i];
+      loss.counts[i] += counts[i];
+    }
     result.samples += batch.items().front().tensor.size(0);
-    for (const auto& metric : experiment.metrics) metric->update(batch, sum, count);
+    for (const auto& metric : experiment.metrics) metric->update(batch, sums.front(), counts.front());
     for (const BuiltCallback& one : experiment.callbacks) {
       one.callback->on_eval_batch({first, batch, *experiment.loss});
     }
@@ -263,13 +271,12 @@ std::optional<EvalResult> evaluate(const Experiment& experiment, const std::stri
   if (experiment.ranks != nullptr) share_out_of_memory(*experiment.ranks, out_of_memory);
   components::loss::Figures figures = experiment.loss->take_figures();
   figures.sums.resize(figure_names.size());
-  if (!join(experiment, complete, loss_sum, loss_count, figures, result)) return std::nullopt;
-  const double mean =
-      loss_count > 0 ? loss_sum / static_cast<double>(loss_count) : std::numeric_limits<double>::quiet_NaN();
-  result.values.emplace_back("loss", mean);
+  figures.counts.resize(figure_names.size());
+  if (!join(experiment, complete, loss, figures, result)) return std::nullopt;
+  result.values.emplace_back("loss", components::loss::mean_of(loss.sums, loss.counts));
   for (const auto& metric : experiment.metrics) result.values.emplace_back(metric->name(), metric->value());
   for (std::size_t i = 0; i < figure_names.size(); ++i) {
-    result.values.emplace_back(figure_names[i], figures.sums[i] / static_cast<double>(figures.count));
+    result.values.emplace_back(figure_names[i], figures.sums[i] / static_cast<double>(figures.counts[i]));
   }
   result.seconds = static_cast<double>(clock.monotonic_ns() - begin_ns) * 1e-9;
   return result;

@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <optional>
 #include <span>
 #include <utility>
 
+#include "components/loss/loss.h"
 #include "components/tensor/tensor_spec.h"
 #include "runner/distributed/process_group.h"
 #include "runner/train/data/batch_dispatch.h"
@@ -19,6 +21,7 @@ namespace {
 
 /// Whether every sample has the same weight in the loss, regardless of its targets.
 bool counts_are_known(const Experiment& experiment) {
+  if (experiment.loss->further_means() > 0) return false;
   const components::BatchSpec& data = experiment.train_data->signature();
   if (data.padded()) return false;
   const std::optional<std::int64_t> ignored = experiment.loss->ignore_index();
@@ -113,6 +116,7 @@ void AccumulationWindow::settle() {
     micro.others_before = std::exchange(others_after_, 0) - 1;
     micro.samples = pieces_[i];
     micro.count = experiment_.loss->count(micro.tensors);
+    micro.further_counts = experiment_.loss->further_counts(micro.tensors);
     if (differ_in_length_) count_tokens(micro.tensors);
   }
   mine_.resize(mine);
@@ -141,11 +145,19 @@ double AccumulationWindow::flops_of(std::int64_t positions) {
   return at->second;
 }
 
-// The denominator of the mean is known without the other ranks' batches, unless targets may be ignored.
 void AccumulationWindow::count() {
   count_ = 0;
-  for (const MicroBatch& micro : mine_) count_ += micro.count;
-  if (experiment_.ranks == nullptr) return;
+  further_counts_.assign(experiment_.loss->further_means(), 0);
+  for (const MicroBatch& micro : mine_) {
+    count_ += micro.count;
+    for (std::size_t i = 0; i < further_counts_.size(); ++i) further_counts_[i] += micro.further_counts[i];
+  }
+  if (experiment_.ranks != nullptr) sum_over_ranks();
+  if (!further_counts_.empty()) set_ratios();
+}
+
+// The denominator of the mean is known without the other ranks' batches, unless targets may be ignored.
+void AccumulationWindow::sum_over_ranks() {
   const bool is_asked = options_.mean == WindowMean::kElements;
   if (is_asked && counts_are_known(experiment_)) {
     if (!mine_.empty()) count_ = mine_.front().count / mine_.front().samples * samples_;
@@ -153,17 +165,33 @@ void AccumulationWindow::count() {
   }
   if (!is_asked && !differ_in_length_) return;
   // Counts are exact as double up to 2^53.
-  const at::Tensor sums = at::empty({4}, at::kDouble);
+  const at::Tensor sums = at::empty({4 + static_cast<std::int64_t>(further_counts_.size())}, at::kDouble);
   auto* const sum = sums.mutable_data_ptr<double>();
   sum[0] = static_cast<double>(count_);
   sum[1] = static_cast<double>(tokens_);
   sum[2] = static_cast<double>(target_tokens_);
   sum[3] = flops_;
+  for (std::size_t i = 0; i < further_counts_.size(); ++i) sum[4 + i] = static_cast<double>(further_counts_[i]);
   experiment_.ranks->begin_all_reduce(sums, "counts")->wait();
   count_ = std::llround(sum[0]);
   tokens_ = std::llround(sum[1]);
   target_tokens_ = std::llround(sum[2]);
   flops_ = sum[3];
+  for (std::size_t i = 0; i < further_counts_.size(); ++i) further_counts_[i] = std::llround(sum[4 + i]);
+}
+
+// One weight for the sum of all means leaves to each of them the ratio of its count to the first one's.
+void AccumulationWindow::set_ratios() {
+  const bool of_window = options_.mean == WindowMean::kElements;
+  for (MicroBatch& micro : mine_) {
+    const auto count = static_cast<double>(of_window ? count_ : micro.count);
+    const at::Tensor ratios_K = at::empty({static_cast<std::int64_t>(further_counts_.size())}, at::kFloat);
+    auto* ratio = ratios_K.mutable_data_ptr<float>();
+    for (const std::int64_t further : of_window ? further_counts_ : micro.further_counts) {
+      *ratio++ = static_cast<float>(count / static_cast<double>(std::max<std::int64_t>(1, further)));
+    }
+    micro.tensors.set(components::loss::kCountRatios, ratios_K);
+  }
 }
 
 double AccumulationWindow::weight_of(const MicroBatch& micro) const {

@@ -15,8 +15,9 @@ struct Experiment;
 struct MicroBatch {
   components::TensorMap tensors;
   std::int64_t samples = 0;
-  std::int64_t count = 0;          ///< elements in the loss's mean
-  std::int64_t others_before = 0;  ///< micro-batches of other ranks since the previous one
+  std::int64_t count = 0;                    ///< elements in the loss's mean
+  std::vector<std::int64_t> further_counts;  ///< and in its further ones
+  std::int64_t others_before = 0;            ///< micro-batches of other ranks since the previous one
 };
 
 /// Those of `options.loader` for this process: the ranks take micro-batches in turn.
@@ -26,7 +27,7 @@ Loader::Options loader_options(const Experiment& experiment, const StepperOption
 std::int64_t full_passes(const StepperOptions& options, std::int64_t micro_batch_size);
 
 /// The samples of one optimizer step with their owners and weights. All are read before the first forward pass: the
-/// mean needs the total, and each micro-batch's gradient then has its final weight in the backward pass.
+/// means need the totals, and each micro-batch's gradient then has its final weight in the backward pass.
 class AccumulationWindow {
  public:
   /// All of them outlive this.
@@ -70,6 +71,8 @@ class AccumulationWindow {
   void dispatch();
   void settle();
   void count();
+  void sum_over_ranks();
+  void set_ratios();
   void count_tokens(const components::TensorMap& batch);
   double flops_of(std::int64_t positions);
 
@@ -80,7 +83,8 @@ class AccumulationWindow {
   std::vector<int> owners_;           // rank of the pass
   std::vector<MicroBatch> mine_;
   std::int64_t recipe_batches_ = 0, full_passes_ = 0, others_after_ = 0;
-  std::int64_t count_ = 0, samples_ = 0;  // of all processes
+  std::int64_t count_ = 0, samples_ = 0;      // of all processes
+  std::vector<std::int64_t> further_counts_;  // likewise
   const bool differ_in_length_, is_stream_;
   std::int64_t tokens_ = 0, target_tokens_ = 0;  // of all processes, as of count()
   double flops_ = 0;

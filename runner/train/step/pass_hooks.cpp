@@ -91,9 +91,11 @@ void PassHooks::finish(StepResult& result, const std::exception_ptr& out_of_memo
   components::loss::Figures figures;
   if (figure_count > 0) figures = parts_.experiment.loss->take_figures();
   figures.sums.resize(figure_count);
+  figures.counts.resize(figure_count);
   const std::function<std::vector<double>()> tell = [&] {
-    std::vector<double> mine = {result.loss, static_cast<double>(figures.count)};
+    std::vector<double> mine = {result.loss};
     mine.insert(mine.end(), figures.sums.begin(), figures.sums.end());
+    mine.insert(mine.end(), figures.counts.begin(), figures.counts.end());
     const std::vector<double> more = parts_.notes.collect();
     mine.insert(mine.end(), more.begin(), more.end());
     return mine;
@@ -101,17 +103,19 @@ void PassHooks::finish(StepResult& result, const std::exception_ptr& out_of_memo
   result.notes = parts_.strategy.finish({parts_.window.passes(), parts_.window.others_after(), tell, out_of_memory});
   if (!result.notes.empty()) {
     result.loss = 0;
-    figures = {0, std::vector<double>(figure_count)};
+    figures = {std::vector<double>(figure_count), std::vector<std::int64_t>(figure_count)};
   }
   for (std::vector<double>& notes : result.notes) {
     result.loss += notes[0];
     result.rank_losses.push_back(notes[0]);
-    figures.count += static_cast<std::int64_t>(notes[1]);
-    for (std::size_t i = 0; i < figure_count; ++i) figures.sums[i] += notes[kOwnNotes + i];
-    notes.erase(notes.begin(), notes.begin() + static_cast<std::ptrdiff_t>(kOwnNotes + figure_count));
+    for (std::size_t i = 0; i < figure_count; ++i) {
+      figures.sums[i] += notes[kOwnNotes + i];
+      figures.counts[i] += static_cast<std::int64_t>(notes[kOwnNotes + figure_count + i]);
+    }
+    notes.erase(notes.begin(), notes.begin() + static_cast<std::ptrdiff_t>(kOwnNotes + 2 * figure_count));
   }
   result.figures = std::move(figures.sums);
-  for (double& figure : result.figures) figure /= static_cast<double>(figures.count);
+  for (std::size_t i = 0; i < figure_count; ++i) result.figures[i] /= static_cast<double>(figures.counts[i]);
 }
 
 /// For the message of a process that others wait for.

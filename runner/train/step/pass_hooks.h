@@ -37,7 +37,7 @@ class PassHooks {
 
   /// How many numbers each rank sends with every step, as the strategy is to know before it is built.
   static std::size_t numbers(const Experiment& experiment, const StepNotes& notes) {
-    return kOwnNotes + experiment.loss->figure_names().size() + notes.count;
+    return kOwnNotes + 2 * experiment.loss->figure_names().size() + notes.count;
   }
 
   /// The sum of the micro-batch's losses. `tensors`: those of the micro-batch on the training's device.
@@ -55,8 +55,8 @@ class PassHooks {
   std::vector<PassWeight> loss_weights() const;
 
  private:
-  // The rank's part of the loss, and the elements that its figures are of; the sums of these follow.
-  static constexpr std::size_t kOwnNotes = 2;
+  // The rank's part of the loss; sums and counts of its figures follow.
+  static constexpr std::size_t kOwnNotes = 1;
 
   Pass pass_of(const MicroBatch& micro) const;
   at::Tensor sum_of_losses(components::TensorMap activations, double weight) const;

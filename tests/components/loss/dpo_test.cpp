@@ -55,14 +55,15 @@ Json read_recorded() {
   return Json::parse(runner::core::read_file(path, 1 << 20).value());
 }
 
-std::string recipe_of(const Json& options) {
-  std::string text = "{type: dpo";
-  for (const auto& [key, value] : options.items()) text += ", " + key + ": " + value.dump();
+std::string recipe_of(const Json& one) {
+  std::string text = "{type: " + one["loss_type"].get<std::string>();
+  for (const auto& [key, value] : one["options"].items()) text += ", " + key + ": " + value.dump();
   return text + "}";
 }
 
 TensorMap batch_of(const Json& recorded) {
   TensorMap batch;
+  batch.set(components::kInput, ids(recorded["input"]));
   batch.set(components::kTarget, ids(recorded["target"]));
   batch.set(components::kRejectedAt, ids(recorded["rejected_at"]));
   batch.set(components::kReferenceChosen, floats(recorded["reference_chosen"]));
@@ -72,12 +73,12 @@ TensorMap batch_of(const Json& recorded) {
 
 }  // namespace
 
-TEST_CASE("dpo has the losses, figures and gradients of TRL", "[loss][dpo]") {
+TEST_CASE("losses of pairs have the values, figures and gradients of TRL", "[loss][dpo]") {
   const Json recorded = read_recorded();
   for (const Json& one : recorded["cases"]) {
     for (const bool projected : {false, true}) {
       DYNAMIC_SECTION(one["name"].get<std::string>() << (projected ? ", projected" : ", logits")) {
-        const Built built = try_build(recipe_of(one["options"]), pairs());
+        const Built built = try_build(recipe_of(one), pairs());
         INFO(built.messages);
         REQUIRE(built.loss != nullptr);
         const at::Tensor hidden = floats(recorded["hidden"]).requires_grad_();
@@ -89,16 +90,26 @@ TEST_CASE("dpo has the losses, figures and gradients of TRL", "[loss][dpo]") {
         } else {
           tensors.set(components::kOutput, at::linear(hidden, weight));
         }
+        const auto further = one["further_counts"].get<std::vector<std::int64_t>>();
+        REQUIRE(built.loss->further_means() == further.size());
+        CHECK(built.loss->further_counts(tensors) == further);
+        if (!further.empty()) {
+          const auto tokens = static_cast<double>(further.front());
+          CHECK(components::loss::mean_of(built.loss->sums(tensors), built.loss->counts(tensors)) ==
+                Approx(one["loss"].get<double>() / 3.0).epsilon(1e-5));
+          tensors.set(components::loss::kCountRatios, at::full({1}, 3.0 / tokens, at::kFloat));
+          built.loss->take_figures();
+        }
         const at::Tensor sum = built.loss->sum(tensors);
         (sum * 2.0).backward();
         CHECK(sum.item<double>() == Approx(one["loss"].get<double>()).epsilon(1e-5));
         CHECK(built.loss->count(tensors) == 3);
         const auto figures = built.loss->take_figures();
-        CHECK(figures.count == 3);
+        CHECK(figures.counts == one["figure_counts"].get<std::vector<std::int64_t>>());
         tests::check_near(figures.sums, one["figures"], 1e-5, 1e-5);
         tests::check_near(tests::to_numbers(hidden.grad() / 2.0), one["hidden_gradient"], 1e-5, 1e-5);
         tests::check_near(tests::to_numbers(weight.grad() / 2.0), one["weight_gradient"], 1e-5, 1e-5);
-        CHECK(built.loss->take_figures().count == 0);
+        CHECK(built.loss->take_figures().counts.front() == 0);
       }
     }
   }
@@ -156,7 +167,7 @@ TEST_CASE("losses and pairs that do not fit say so", "[loss][dpo]") {
         "  hint: use data of type jsonl whose records have prompt, chosen and rejected\n");
   CHECK(try_build("cross_entropy", pairs()).messages ==
         "loss.yaml:1:1: error: cross_entropy is the loss of texts, but data.train has pairs of chosen and rejected\n"
-        "  hint: use loss: dpo, or records with prompt and completion\n");
+        "  hint: use loss: dpo, cpo or orpo, or records with prompt and completion\n");
   CHECK(try_build("dpo", pairs(), {"output", Dtype::kFloat32, {kBatch, kVocabulary}}).messages ==
         "loss.yaml:1:1: error: dpo needs logits float32 [batch, time, classes], but the model returns float32 [batch, "
         "7]\n  hint: use a model that returns logits for each position, such as gpt\n");

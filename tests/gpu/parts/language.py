@@ -88,6 +88,8 @@ def adapters(lab, record):
         place.of_ids("several", "gpt2-default",
                      adapters=[{"type": "lora", "path": str(ADAPTERS / "gpt2-default")}, {**lora, "name": "own"}]),
         place.of_texts("preferences", "pairs.jsonl", adapters=[lora], loss={"type": "dpo", "beta": 0.5}),
+        place.of_texts("simpo", "pairs.jsonl", adapters=[lora], loss={"type": "cpo", "loss_type": "simpo", "beta": 2}),
+        place.of_texts("orpo", "pairs.jsonl", adapters=[lora], loss={"type": "orpo"}),
     ])
 
 

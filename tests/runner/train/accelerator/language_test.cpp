@@ -167,6 +167,12 @@ TEST_CASE("preferences train on another device", "[.][accelerator]") {
       {"several losses", of_texts("pairs.jsonl", "",
                                   "{type: dpo, beta: 0.5, ld_alpha: 0.5, losses: {ipo: 0.2, discopop: 1, hinge: 1, "
                                   "nca_pair: 1, sppo_hard: 0.1, apo_down: 1}}")},
+      {"tokens beside pairs", of_texts("pairs.jsonl", "", "{type: dpo, losses: {sigmoid: 1, sft: 0.1}}")},
+      {"CPO", of_texts("pairs.jsonl", "", "{type: cpo, beta: 0.5, label_smoothing: 0.1}")},
+      {"SimPO, in micro-batches",
+       of_texts("pairs.jsonl", "", "{type: cpo, loss_type: simpo, beta: 2}"),
+       {"training.micro_batch_size=2", "training.global_batch_size=4"}},
+      {"ORPO", of_texts("pairs.jsonl", "", "orpo")},
   });
 }
 

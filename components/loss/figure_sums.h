@@ -1,0 +1,29 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "components/loss/loss.h"
+
+namespace components::loss {
+
+/// The figures of a loss while it sums them, on the device of its tensors until they are read.
+class FigureSums {
+ public:
+  /// `sums`: of a batch, [F] float64. `counts`: elements of each.
+  void add(const at::Tensor& sums, const std::vector<std::int64_t>& counts);
+  /// What was added since the last call; zeros where that is nothing. Waits for the device.
+  Figures take(std::size_t figures);
+
+ private:
+  at::Tensor sums_;
+  std::vector<std::int64_t> counts_;
+};
+
+/// `sums`, [F] float64, and behind them these scalars.
+at::Tensor with(const at::Tensor& sums, const std::vector<at::Tensor>& more);
+
+}  // namespace components::loss
