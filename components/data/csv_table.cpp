@@ -90,17 +90,17 @@ bool keep_share(const Config& config, const Inputs& inputs, CsvFile& file) {
     inputs.diagnostics.error(location, range.failure().message, range.failure().hint);
     return false;
   }
+  const bool is_random = config.split_by == SplitBy::kRandom && !range.value().is_slice();
   std::vector<std::pair<std::uint64_t, std::size_t>> order;  // equal rows beside each other
   for (const CsvRow& row : file.rows) {
     std::string text;
     for (const std::string& field : row.fields) text += field + '\n';
-    order.emplace_back(config.split_by == SplitBy::kRandom ? stable_hash(text) : 0, order.size());
+    order.emplace_back(is_random ? stable_hash(text) : 0, order.size());
   }
   std::sort(order.begin(), order.end());
   const auto whole = static_cast<std::int64_t>(order.size());
   std::vector<std::size_t> kept;
-  for (std::int64_t i = PercentRange::boundary(whole, range.value().from);
-       i < PercentRange::boundary(whole, range.value().to); ++i) {
+  for (std::int64_t i = range.value().begin(whole); i < range.value().end(whole); ++i) {
     kept.push_back(order[static_cast<std::size_t>(i)].second);
   }
   std::sort(kept.begin(), kept.end());

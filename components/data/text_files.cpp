@@ -7,9 +7,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <set>
+#include <utility>
 
 #include "components/data/block_location.h"
 #include "components/data/text_utils.h"
@@ -159,26 +161,75 @@ void add_matches(const std::string& pattern, std::size_t index, FileKind kind, c
   }
 }
 
-long double percent(std::string_view text) {
+constexpr double kRecordsMax = 1e15;
+
+double number(std::string_view text) {
   double value = 0;
   std::from_chars(text.data(), text.data() + text.size(), value);
   return value;
 }
 
-}  // namespace
-
-std::int64_t PercentRange::boundary(std::int64_t whole, long double p) {
-  return static_cast<std::int64_t>(static_cast<long double>(whole) * p / 100.0L);
+/// One side of a slice: `5%`, `2.5%`, `-100`, `1_000`. Nothing for another text.
+std::optional<std::pair<double, bool>> slice_bound(std::string_view text) {
+  const bool is_percent = text.ends_with('%');
+  if (is_percent) text.remove_suffix(1);
+  std::string digits(text);
+  std::erase(digits, '_');
+  double value = 0;
+  const auto [end, failed] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  if (failed != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
+  if (!is_percent && (value != std::floor(value) || std::abs(value) > kRecordsMax)) return std::nullopt;
+  return std::pair(value, is_percent);
 }
 
-Result<PercentRange> parse_split(const std::string& text) {
-  const std::size_t colon = text.find(':');
-  PercentRange range;
-  if (colon > 0) range.from = percent(std::string_view(text).substr(0, colon));
-  if (colon + 1 < text.size()) range.to = percent(std::string_view(text).substr(colon + 1));
-  if (range.from >= range.to) {
+Failure wrong_slice(const std::string& text, const std::string& why) {
+  return {"split \"" + text + "\" " + why, "write a slice such as \"[:5%]\", \"[10%:20%]\" or \"[:1000]\""};
+}
+
+}  // namespace
+
+std::int64_t SplitRange::place(const Bound& bound, std::int64_t whole) const {
+  if (!is_slice_) {
+    return static_cast<std::int64_t>(static_cast<long double>(whole) * static_cast<long double>(bound.number) / 100.0L);
+  }
+  // As `datasets` rounds: to the nearest, and to the even one of two.
+  double at = bound.is_percent ? std::nearbyint(bound.number * static_cast<double>(whole) / 100.0) : bound.number;
+  if (at < 0) at = std::max(static_cast<double>(whole) + at, 0.0);
+  return std::min(static_cast<std::int64_t>(at), whole);
+}
+
+std::int64_t SplitRange::begin(std::int64_t whole) const { return std::min(place(from_, whole), end(whole)); }
+
+std::int64_t SplitRange::end(std::int64_t whole) const { return place(to_, whole); }
+
+Result<SplitRange> parse_split(const std::string& text) {
+  SplitRange range;
+  range.is_slice_ = text.starts_with('[') && text.ends_with(']');
+  const std::string_view inside =
+      range.is_slice_ ? std::string_view(text).substr(1, text.size() - 2) : std::string_view(text);
+  const std::size_t colon = inside.find(':');
+  if (colon == std::string_view::npos) return wrong_slice(text, "has no colon");
+  const std::string_view first = inside.substr(0, colon), last = inside.substr(colon + 1);
+  for (const auto& [side, bound] : {std::pair(first, &range.from_), std::pair(last, &range.to_)}) {
+    if (side.empty()) continue;
+    if (!range.is_slice_) {
+      bound->number = number(side);
+      continue;
+    }
+    const auto read = slice_bound(side);
+    if (!read) return wrong_slice(text, "is no slice");
+    *bound = {read->first, read->second};
+    if (bound->is_percent && std::abs(bound->number) > 100) return wrong_slice(text, "has more than 100%");
+  }
+  if (!first.empty() && !last.empty() && range.from_.is_percent != range.to_.is_percent) {
+    return wrong_slice(text, "has percent on one side and a number on the other");
+  }
+  const bool is_comparable = range.from_.is_percent == range.to_.is_percent &&
+                             std::signbit(range.from_.number) == std::signbit(range.to_.number);
+  if (is_comparable && range.from_.number >= range.to_.number) {
     return Failure{"split \"" + text + "\" is empty: its end is not after its start",
-                   "write the smaller percentage first, such as \"10%:20%\""};
+                   range.is_slice_ ? "write the smaller number first, such as \"[10%:20%]\""
+                                   : "write the smaller percentage first, such as \"10%:20%\""};
   }
   return range;
 }
@@ -217,22 +268,21 @@ std::int64_t total_bytes(const std::vector<TextFile>& files) {
   return bytes;
 }
 
-std::vector<TextFile> split_files(std::vector<TextFile> files, const PercentRange& range) {
+std::vector<TextFile> split_files(std::vector<TextFile> files, const SplitRange& range) {
   std::sort(files.begin(), files.end(), [](const TextFile& a, const TextFile& b) {
     const std::uint64_t hash_a = stable_hash(a.key);
     const std::uint64_t hash_b = stable_hash(b.key);
     return hash_a != hash_b ? hash_a < hash_b : a.key < b.key;
   });
   const auto count = static_cast<std::int64_t>(files.size());
-  std::vector<TextFile> part(files.begin() + PercentRange::boundary(count, range.from),
-                             files.begin() + PercentRange::boundary(count, range.to));
+  std::vector<TextFile> part(files.begin() + range.begin(count), files.begin() + range.end(count));
   std::sort(part.begin(), part.end(), [](const TextFile& a, const TextFile& b) { return a.key < b.key; });
   return part;
 }
 
-std::optional<PercentRange> apply_split(const std::optional<std::string>& split, bool by_files, const char* unit,
-                                        std::vector<TextFile>& files, const Inputs& inputs) {
-  PercentRange range;
+std::optional<SplitRange> apply_split(const std::optional<std::string>& split, bool by_files, const char* unit,
+                                      std::vector<TextFile>& files, const Inputs& inputs) {
+  SplitRange range;
   if (split) {
     const auto parsed = parse_split(*split);
     if (!parsed) {
@@ -242,9 +292,16 @@ std::optional<PercentRange> apply_split(const std::optional<std::string>& split,
     range = parsed.value();
   }
   if (!by_files) return range;
+  if (range.is_slice()) {
+    inputs.diagnostics.error(
+        location_of(inputs.block, "split"),
+        "split \"" + *split + "\" takes records in their order, and split_by is files, which takes whole files",
+        std::string("use split_by: ") + unit + ", or a range of percent such as \":90%\"");
+    return std::nullopt;
+  }
   const auto whole = static_cast<std::int64_t>(files.size());
   files = split_files(std::move(files), range);
-  if (!files.empty()) return PercentRange{};
+  if (!files.empty()) return SplitRange{};
   inputs.diagnostics.error(
       location_of(inputs.block, "split"),
       "split \"" + split.value_or(":") + "\" of " + counted_large(whole, "file", "files") + " has no whole file",

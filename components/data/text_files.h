@@ -11,17 +11,34 @@
 
 namespace components::data {
 
-/// A share of something, in percent: [from, to).
-struct PercentRange {
-  long double from = 0;
-  long double to = 100;
+/// A part of things that stand in an order, such as the records of all files.
+class SplitRange {
+ public:
+  SplitRange() = default;  ///< all of them
 
-  /// The end of percent `p` of `whole`. Ranges that meet at `p` meet here, too, so nothing is lost or repeated.
-  static std::int64_t boundary(std::int64_t whole, long double p);
+  /// Of `whole` things those from begin() to end(), without the latter; begin() is never larger. Shares that meet at a
+  /// percentage meet here, too, so nothing is lost or repeated.
+  std::int64_t begin(std::int64_t whole) const;
+  std::int64_t end(std::int64_t whole) const;
+  /// Written in brackets: the order is that of the files, whatever else chooses.
+  bool is_slice() const { return is_slice_; }
+
+ private:
+  friend runner::core::Result<SplitRange> parse_split(const std::string& text);
+  struct Bound {
+    double number = 0;
+    bool is_percent = true;
+  };
+  std::int64_t place(const Bound& bound, std::int64_t whole) const;
+
+  Bound from_{0, true}, to_{100, true};
+  bool is_slice_ = false;
 };
 
-/// Parses `:90%`, `90%:`, `10%:20%`. Failure when the range is empty.
-runner::core::Result<PercentRange> parse_split(const std::string& text);
+/// Parses `:90%`, `90%:`, `10%:20%`, a share that is rounded down; and `[:5%]`, `[10%:20%]`, `[:1000]`, `[-100:]`, a
+/// slice as the `datasets` library has it: percentages are rounded to the nearest, what is negative counts from the
+/// end. Failure when the range is empty.
+runner::core::Result<SplitRange> parse_split(const std::string& text);
 
 /// A file that a recipe names.
 struct TextFile {
@@ -42,12 +59,12 @@ std::vector<TextFile> find_text_files(const std::vector<std::string>& patterns, 
 std::int64_t total_bytes(const std::vector<TextFile>& files);
 
 /// The files of `range`, in the order of their keys. Selected by the rank of their keys' hashes only.
-std::vector<TextFile> split_files(std::vector<TextFile> files, const PercentRange& range);
+std::vector<TextFile> split_files(std::vector<TextFile> files, const SplitRange& range);
 
 /// The result of the keys `split` and `split_by`. By files: `files` keeps whole files, and the range is all of them;
-/// else the range is the share of their content, and `files` is unchanged. `unit` is the other value of `split_by`, for
+/// else the range is the part of their content, and `files` is unchanged. `unit` is the other value of `split_by`, for
 /// hints. Empty when an error was reported.
-std::optional<PercentRange> apply_split(const std::optional<std::string>& split, bool by_files, const char* unit,
-                                        std::vector<TextFile>& files, const Inputs& inputs);
+std::optional<SplitRange> apply_split(const std::optional<std::string>& split, bool by_files, const char* unit,
+                                      std::vector<TextFile>& files, const Inputs& inputs);
 
 }  // namespace components::data

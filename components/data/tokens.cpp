@@ -150,8 +150,8 @@ std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
 
   std::int64_t whole = 0;
   for (const TextFile& file : files) whole += TokenStream::tokens_in(file, layout);
-  const std::int64_t begin = PercentRange::boundary(whole, share->from);
-  const std::int64_t end = PercentRange::boundary(whole, share->to);
+  const std::int64_t begin = share->begin(whole);
+  const std::int64_t end = share->end(whole);
   if (end - begin < config.max_seq_len + 1) {
     inputs.diagnostics.error(
         location_of(inputs.block, "max_seq_len"),

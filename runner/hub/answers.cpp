@@ -106,6 +106,13 @@ std::optional<Listing> parse_listing(const std::string& json) {
   return reader.listing();
 }
 
+std::string to_json(const Listing& listing) {
+  nlohmann::json files = nlohmann::json::array();
+  for (const std::string& file : listing.files) files.push_back({{"rfilename", file}});
+  const nlohmann::json whole = {{"sha", listing.commit}, {"siblings", std::move(files)}};
+  return whole.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
 std::optional<FileInfo> parse_file_info(const HttpAnswer& answer, const std::string& commit) {
   FileInfo info;
   const std::string linked = answer.header("x-linked-etag"), size = answer.header("x-linked-size");

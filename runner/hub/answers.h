@@ -27,6 +27,8 @@ struct FileInfo {
 
 /// Of the Hub's JSON about a revision. Nothing when it has no commit or no files.
 std::optional<Listing> parse_listing(const std::string& json);
+/// As parse_listing() reads it.
+std::string to_json(const Listing& listing);
 /// Of the headers with which the Hub describes a file of a commit, which may redirect to its storage. Nothing when they
 /// do not say its hash, or are about another commit.
 std::optional<FileInfo> parse_file_info(const net::HttpAnswer& answer, const std::string& commit);

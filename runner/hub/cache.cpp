@@ -18,6 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::int64_t kRefBytesMax = 4096;
+constexpr std::int64_t kListingBytesMax = std::int64_t{1} << 30;
 
 void make_parent(const std::string& path) { core::make_folders(fs::path(path).parent_path().string()).value(); }
 
@@ -36,15 +37,38 @@ std::string folder_name(const Name& name) {
 
 }  // namespace
 
-Cache::Cache(std::string folder, std::string locks, const char* variable)
-    : folder_(std::move(folder)), locks_(std::move(locks)), variable_(variable) {}
+Cache::Cache(std::string folder, std::string locks, std::string listings, const char* variable)
+    : folder_(std::move(folder)), locks_(std::move(locks)), listings_(std::move(listings)), variable_(variable) {}
 
 Cache::Cache(const Settings& settings, const Name& name)
-    : Cache(settings.cache + "/" + folder_name(name), settings.cache + "/.locks/" + folder_name(name), "HF_HUB_CACHE") {
-}
+    : Cache(settings.cache + "/" + folder_name(name), settings.cache + "/.locks/" + folder_name(name),
+            settings.listings + "/" + folder_name(name), "HF_HUB_CACHE") {}
 
 Cache Cache::of_web_files(const Settings& settings) {
-  return {settings.web_files, settings.web_files + "/.locks", "ROUX_CACHE_DIR"};
+  return {settings.web_files, settings.web_files + "/.locks", "", "ROUX_CACHE_DIR"};
+}
+
+std::optional<Listing> Cache::listing(const std::string& commit) const {
+  const auto content = core::read_file(listings_ + "/" + commit + ".json", kListingBytesMax);
+  auto listing = content ? parse_listing(content.value()) : std::nullopt;
+  return listing && listing->commit == commit ? std::move(listing) : std::nullopt;
+}
+
+void Cache::keep(const Listing& listing) const {
+  const std::string path = listings_ + "/" + listing.commit + ".json";
+  make_parent(path);
+  core::write_file_atomic(path, to_json(listing)).value();
+}
+
+bool Cache::is_known_unconverted(const std::string& commit) const {
+  std::error_code failed;
+  return fs::is_regular_file(listings_ + "/" + commit + ".unconverted", failed);
+}
+
+void Cache::set_unconverted(const std::string& commit) const {
+  const std::string path = listings_ + "/" + commit + ".unconverted";
+  make_parent(path);
+  core::write_file_atomic(path, "").value();
 }
 
 std::optional<std::string> Cache::commit_of(const std::string& revision) const {

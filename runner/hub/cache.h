@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 
+#include "runner/hub/answers.h"
 #include "runner/hub/name.h"
 #include "runner/hub/settings.h"
 
@@ -16,7 +17,9 @@ namespace runner::hub {
 ///                       .no_exist/COMMIT/FILE    the commit has no such file
 ///   .locks/models--OWNER--NAME/ETAG.lock         held while a blob is downloaded
 ///
-/// Files of other servers lie in the same layout in roux's own cache: ETAG and COMMIT are their SHA-256.
+/// Files of other servers lie in the same layout in roux's own cache: ETAG and COMMIT are their SHA-256. What files a
+/// commit of a data set has, the ones that were not fetched, too, is in roux's own cache: huggingface_hub keeps no such
+/// list.
 class Cache {
  public:
   Cache(const Settings& settings, const Name& name);
@@ -35,15 +38,22 @@ class Cache {
   bool has(const std::string& commit, const std::string& file) const;
   bool is_known_absent(const std::string& commit, const std::string& file) const;
 
+  /// The files of a commit, where keep() has written them.
+  std::optional<Listing> listing(const std::string& commit) const;
+  void keep(const Listing& listing) const;
+  /// Whether the Hub has nothing of its data set converted, as it was when the commit was listed.
+  bool is_known_unconverted(const std::string& commit) const;
+  void set_unconverted(const std::string& commit) const;
+
   /// All three do nothing where it is so already; RunError when the cache cannot be written.
   void set_commit(const std::string& revision, const std::string& commit) const;
   void set_absent(const std::string& commit, const std::string& file) const;
   void link(const std::string& commit, const std::string& file, const std::string& etag) const;
 
  private:
-  Cache(std::string folder, std::string locks, const char* variable);
+  Cache(std::string folder, std::string locks, std::string listings, const char* variable);
 
-  std::string folder_, locks_;
+  std::string folder_, locks_, listings_;
   const char* variable_;
 };
 

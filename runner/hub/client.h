@@ -24,10 +24,11 @@ class HubError : public core::RunError {
   }
   bool is_unreachable() const { return is_unreachable_; }
 
- private:
+ protected:
   HubError(const std::string& message, const std::string& hint, core::ExitCode code)
       : RunError(message, hint, code), is_unreachable_(false) {}
 
+ private:
   bool is_unreachable_;
 };
 

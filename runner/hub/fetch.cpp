@@ -5,10 +5,11 @@
 #include <utility>
 #include <vector>
 
+#include "runner/core/error.h"
 #include "runner/core/platform/files.h"
 #include "runner/core/text/suggest.h"
 #include "runner/core/text/utf8.h"
-#include "runner/hub/download.h"
+#include "runner/hub/bring.h"
 
 namespace runner::hub {
 namespace {
@@ -75,18 +76,14 @@ class Fetch {
       : name_(name), part_(part), settings_(settings), watch_(watch), cache_(settings, name) {}
 
   Located run() {
-    if (name_.is_dataset && name_.file.empty()) {
-      throw HubError::wrong_name(name_.text() + " names a whole data set, and files are fetched one by one",
-                                 "name a file of it: " + name_.text() + "/FILE");
-    }
+    RUNNER_ASSERT(!name_.is_dataset || !name_.file.empty(), "data sets are fetched by fetch_data_set()");
     const auto known = cache_.commit_of(name_.revision);
     const bool usable = known && is_here(cache_, *known, name_, part_, /*strictly=*/false);
     if (usable && (settings_.offline || (is_commit(name_.revision) && is_here(cache_, *known, name_, part_, true)))) {
       return located(*known);
     }
     if (settings_.offline) {
-      throw HubError(name_.text() + " is not whole in the cache " + cache_.folder() + ", and HF_HUB_OFFLINE is set",
-                     "unset HF_HUB_OFFLINE, or copy the cache of a machine that has it");
+      throw not_whole(name_, cache_);
     }
     Client client(settings_, watch_.wait);
     Listing listing;
@@ -113,9 +110,10 @@ class Fetch {
 
   void bring(Client& client, const Listing& listing) {
     const std::vector<std::string> files = wanted(listing);
-    bring_files(client, listing, files);
+    Bringer bringer(client, name_, cache_, watch_);
+    bringer.bring(listing.commit, files);
     for (const std::string& file : files) {
-      if (is_index(file)) bring_files(client, listing, shards(listing, file));
+      if (is_index(file)) bringer.bring(listing.commit, shards(listing, file));
     }
     if (name_.file.empty() && !name_.is_dataset) {
       for (const std::string& file : optional_files(part_)) {
@@ -177,43 +175,11 @@ class Fetch {
     return *found;
   }
 
-  void bring_files(Client& client, const Listing& listing, const std::vector<std::string>& files) {
-    std::vector<HubFile> downloads;
-    std::int64_t missing = 0;
-    for (const std::string& file : files) {
-      if (cache_.has(listing.commit, file)) continue;
-      const FileInfo info = client.describe(name_, listing.commit, file);
-      const std::int64_t present = bytes_present(cache_, info);
-      progress_.bytes_total += std::max<std::int64_t>(info.bytes, 0);
-      progress_.bytes += present;
-      progress_.bytes_before += present;
-      missing += std::max<std::int64_t>(info.bytes - present, 0);
-      downloads.emplace_back(client, name_, listing.commit, file, info);
-    }
-    check_space(cache_, name_.text(), missing);
-    for (HubFile& next : downloads) bring_file(next);
-  }
-
-  void bring_file(HubFile& next) {
-    progress_.file = next.name();
-    const std::int64_t others = progress_.bytes - bytes_present(cache_, next.info());
-    download(next, cache_,
-             {.wait = watch_.wait,
-              .at =
-                  [&](std::int64_t bytes) {
-                    progress_.bytes = others + bytes;
-                    if (watch_.progress) watch_.progress(progress_);
-                  },
-              .notes = watch_.notes});
-    cache_.link(next.commit(), next.name(), next.info().etag);
-  }
-
   const Name& name_;
   Part part_;
   const Settings& settings_;
   const FetchWatch& watch_;
   Cache cache_;
-  FetchProgress progress_;
 };
 
 }  // namespace

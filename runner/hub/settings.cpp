@@ -80,6 +80,7 @@ core::Result<Settings> read_settings() {
   }
   settings.offline = net::environment_flag("HF_HUB_OFFLINE") || net::environment_flag("TRANSFORMERS_OFFLINE");
   settings.web_files = core::cache_dir() + "/files";
+  settings.listings = core::cache_dir() + "/listings";
   return settings;
 }
 

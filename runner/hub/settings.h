@@ -12,6 +12,7 @@ struct Settings {
   std::string endpoint;        ///< HF_ENDPOINT or https://huggingface.co; no slash at its end
   bool offline = false;        ///< HF_HUB_OFFLINE
   std::string web_files = {};  ///< files of other servers: `files` in core::cache_dir()
+  std::string listings = {};   ///< what data sets consist of: `listings` in core::cache_dir()
 
   /// The host for messages, without a password.
   std::string host() const;

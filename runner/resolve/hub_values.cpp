@@ -4,6 +4,7 @@
 
 #include "runner/hub/cache.h"
 #include "runner/hub/web_file.h"
+#include "runner/resolve/data_set_values.h"
 
 namespace runner::resolve {
 namespace {
@@ -14,12 +15,17 @@ using hub::Part;
 
 bool is_remote(const std::string& text) { return hub::is_name(text) || hub::is_web_file(text); }
 bool names_remote(const Node& value) { return value.is_string() && is_remote(value.as_string()); }
+bool names_data_set(const Node& value) {
+  const auto name = hub::parse_name(value.is_string() ? value.as_string() : "");
+  return name && name.value().is_dataset && name.value().file.empty();
+}
 bool was_located(const Node& value) { return !hub_name(value).empty(); }
 
 void add(Node* value, HubValue like, std::vector<HubValue>& values) {
   if (value == nullptr) return;
   for (Node& item : value->items()) add(&item, like, values);
   if (!names_remote(*value) && !was_located(*value)) return;
+  if (like.is_data && names_data_set(*value)) return;  // of data_set_values()
   like.value = value;
   values.push_back(like);
 }
@@ -46,9 +52,7 @@ void add_data(Node& block, std::vector<HubValue>& values) {
 
 /// What a name says that its place cannot mean; "" if nothing.
 std::string misfit(const hub::Name& name, const HubValue& use) {
-  if (use.is_data && name.file.empty()) {
-    return "a data set reads files, and " + name.text() + " names a whole repository";
-  }
+  if (use.is_data && name.file.empty()) return "a data set reads files, and " + name.text() + " names a model";
   if (!use.is_data && name.is_dataset) return name.text() + " is a data set of the Hub, not a model";
   return "";
 }
@@ -71,7 +75,8 @@ void locate_on_hub(const HubValue& use, const hub::Settings& settings, bool give
   if (!name) return refuse(value, name.failure().message, name.failure().hint, diagnostics);
   if (const std::string problem = misfit(name.value(), use); !problem.empty()) {
     return refuse(value, problem,
-                  use.is_data ? "name a file of it: " + name.value().text() + "/FILE" : "write hf://OWNER/NAME",
+                  use.is_data ? "write hf://datasets/OWNER/NAME, or name a file of it: " + name.value().text() + "/FILE"
+                              : "write hf://OWNER/NAME",
                   diagnostics);
   }
   const auto located = hub::locate(name.value(), settings);
@@ -129,6 +134,7 @@ std::vector<HubValue> hub_values(Node& recipe) {
 }
 
 void locate_hub_values(Node& recipe, Diagnostics& diagnostics) {
+  locate_data_sets(recipe, diagnostics);
   const std::vector<HubValue> values = hub_values(recipe);
   if (values.empty()) return;
   const auto settings = hub::read_settings();
@@ -149,7 +155,7 @@ void locate_hub_values(Node& recipe, Diagnostics& diagnostics) {
 
 std::string hub_name(const Node& value) {
   const core::HistoryStep* step = value.find_step(core::Origin::kRemote);
-  return step == nullptr || !value.is_string() ? "" : step->of;
+  return step == nullptr || (!value.is_string() && !value.is_null()) ? "" : step->of;
 }
 
 }  // namespace runner::resolve

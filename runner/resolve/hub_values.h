@@ -19,18 +19,20 @@ struct HubValue {
   bool is_weights = false;  ///< of `init_from` and `teacher`
 };
 
-/// Those of `init_from`, `teacher`, `tokenizer`, `model.config` and the data sets.
+/// Those of `init_from`, `teacher`, `tokenizer`, `model.config` and the data sets, but for data sets that are named by
+/// their repository (data_set_values()).
 std::vector<HubValue> hub_values(core::Node& recipe);
 
-/// Replaces each by its path in the cache; the history keeps the name with its commit or checksum, which hub_name()
-/// returns.
-/// Opens no connection: what is not in the cache stays as it is, with a notice. Errors for names that are wrong.
+/// Replaces each, and data sets by locate_data_sets(), by its path in the cache; the history keeps the name with its
+/// commit or checksum, which hub_name() returns. Opens no connection: what is not in the cache stays as it is, with a
+/// notice. Errors for names that are wrong.
 void locate_hub_values(core::Node& recipe, core::Diagnostics& diagnostics);
 
 /// What locate_hub_values() replaced, in the order of hub_values().
 std::vector<hub::Located> located_values(core::Node& recipe);
 
-/// The name with its commit or checksum of a value that was replaced; "" for any other.
+/// The name with its commit or checksum of a value that was replaced; of the part of a split that is not here the split
+/// as it was written; "" for any other.
 std::string hub_name(const core::Node& value);
 
 }  // namespace runner::resolve

@@ -18,7 +18,7 @@ inline const std::map<std::string, Names>& layer_arrows() {
       {"pretrained", {"core", "recipe", "artifact"}},
       {"words", {"core"}},
       {"net", {"core"}},
-      {"hub", {"core", "net"}},
+      {"hub", {"core", "recipe", "net"}},
       {"resolve", {"core", "recipe", "registry", "pretrained", "hub", "tokenizer", "words"}},
       {"store", {"core", "recipe"}},
       {"artifact", {"core"}},

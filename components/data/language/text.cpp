@@ -139,8 +139,8 @@ std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
                            inputs);
   }
   const std::int64_t whole = total_bytes(files);
-  const std::int64_t begin = PercentRange::boundary(whole, share->from);
-  const std::int64_t end = PercentRange::boundary(whole, share->to);
+  const std::int64_t begin = share->begin(whole);
+  const std::int64_t end = share->end(whole);
   if (end - begin < config.max_seq_len + 1) {
     inputs.diagnostics.error(location_of(inputs.block, "max_seq_len"),
                              "data." + inputs.name + " has " + counted_large(end - begin, "byte", "bytes") +

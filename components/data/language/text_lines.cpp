@@ -230,8 +230,8 @@ std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
       from += files[i].bytes;
     }
     const auto whole = static_cast<std::int64_t>(lines.size());
-    lines.erase(lines.begin() + PercentRange::boundary(whole, share->to), lines.end());
-    lines.erase(lines.begin(), lines.begin() + PercentRange::boundary(whole, share->from));
+    lines.erase(lines.begin() + share->end(whole), lines.end());
+    lines.erase(lines.begin(), lines.begin() + share->begin(whole));
     if (!lines.empty() && static_cast<std::int64_t>(lines.size()) < whole) {  // only their text is kept
       const std::int64_t begin = lines.front().at;
       const std::int64_t end = std::min(bytes, lines.back().at + lines.back().bytes + 1);

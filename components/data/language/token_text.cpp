@@ -216,8 +216,8 @@ std::shared_ptr<Dataset> make_token_text(const std::vector<TextFile>& files, con
   }
   if (encoded == nullptr) return nullptr;
   const auto whole = static_cast<std::int64_t>(encoded->ids.size());
-  const std::int64_t begin = PercentRange::boundary(whole, options.share.from);
-  const std::int64_t end = PercentRange::boundary(whole, options.share.to);
+  const std::int64_t begin = options.share.begin(whole);
+  const std::int64_t end = options.share.end(whole);
   if (end - begin < options.max_seq_len + 1) {
     inputs.diagnostics.error(
         location_of(inputs.block, "max_seq_len"),

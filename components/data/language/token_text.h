@@ -12,7 +12,7 @@ namespace components::data {
 
 struct TokenTextOptions {
   std::int64_t max_seq_len = 0, stride = 0;  ///< in tokens
-  PercentRange share;                        ///< of the tokens of all files
+  SplitRange share;                          ///< of the tokens of all files
 };
 
 /// Windows over the tokens of text files, each shifted by one token as target. Every file is encoded by itself, without

@@ -22,7 +22,7 @@ enum class BadRecord { kError, kSkip };
 /// What a set of records is made of, in memory or as a stream.
 struct RecordSetOptions {
   std::vector<TextFile> files;
-  PercentRange share;                       ///< of the records of all files
+  SplitRange share;                         ///< of the records of all files
   std::optional<std::int64_t> max_seq_len;  ///< in ids
   LongRecord too_long = LongRecord::kCut;
   /// Several records in one row of up to max_seq_len ids, first fit in the order of the files; batches have kPositions.

@@ -94,8 +94,8 @@ class Reader {
   bool count() {
     const RecordTotals totals = count_records(options_.files, options_.format);
     whole_ = totals.records;
-    begin_ = PercentRange::boundary(whole_, options_.share.from);
-    end_ = PercentRange::boundary(whole_, options_.share.to);
+    begin_ = options_.share.begin(whole_);
+    end_ = options_.share.end(whole_);
     read_.bytes = totals.bytes;
     // An id takes two bytes of a file at least, and 4 here, in input and target.
     return fits_in_memory(4.0 * static_cast<double>(totals.bytes), "path", options_.if_too_large, inputs_);

@@ -18,6 +18,7 @@
 #include "runner/hub/fetch.h"
 #include "runner/hub/web_file.h"
 #include "runner/resolve/consistency.h"
+#include "runner/resolve/data_set_values.h"
 #include "runner/resolve/hub_values.h"
 #include "runner/resolve/recipe.h"
 
@@ -85,6 +86,18 @@ std::unique_ptr<WeightHeaders> replace_unfetched(Session& session, resolve::Reci
   return nullptr;
 }
 
+/// A plan reads the data, and fetches no whole data sets, which may be large.
+bool has_data_sets(Session& session, resolve::Recipe& recipe) {
+  const core::Node* path = resolve::unlocated_data_set(recipe.root);
+  if (path == nullptr) return true;
+  core::Diagnostics diagnostics;
+  diagnostics.error(path->location(), "a plan reads the data, and " + path->as_string() + " is not here",
+                    "`roux fetch` with this recipe downloads it, and says before how large it is");
+  session.show(diagnostics);
+  session.exit_code = core::kExitUsage;
+  return false;
+}
+
 core::Diagnostics with_names(const WeightHeaders& headers, const core::Diagnostics& diagnostics) {
   core::Diagnostics named;
   for (core::Diagnostic diagnostic : diagnostics.all()) {
@@ -96,9 +109,9 @@ core::Diagnostics with_names(const WeightHeaders& headers, const core::Diagnosti
 }
 
 void plan(Session& session, const PlanFlags& flags) {
-  session.hub = HubUse::kSettings;
+  session.hub = HubUse::kPlan;
   auto recipe = session.load(flags.recipe);
-  if (!recipe) return;
+  if (!recipe || !has_data_sets(session, *recipe)) return;
   warn_of_missing_servers(session, *recipe);
   const auto headers = replace_unfetched(session, *recipe);
   name_unfetched_teacher(session, *recipe);

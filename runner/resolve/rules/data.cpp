@@ -8,6 +8,7 @@
 #include "runner/core/text/suggest.h"
 #include "runner/core/text/text.h"
 #include "runner/core/units.h"
+#include "runner/hub/name.h"
 #include "runner/registry/wording.h"
 
 namespace runner::resolve {
@@ -17,10 +18,15 @@ using registry::enumerated;
 
 namespace {
 
-/// `:90%`, `10%:20%`, or all for nothing; nothing for what is no split.
+/// `:90%`, `[10%:20%]`, or all for nothing; nothing for what is no split, or one that counts records.
 std::optional<std::pair<double, double>> split_of(const SettledTree& tree, const std::string& set) {
   if (tree.was_refused(set + ".split")) return std::nullopt;
-  const std::string text = tree.text(set + ".split").value_or(":");
+  std::string text = tree.text(set + ".split").value_or(":");
+  if (text.starts_with('[') && text.ends_with(']')) {
+    text = text.substr(1, text.size() - 2);
+    const bool is_share = text == ":" || text.find('%') != std::string::npos;
+    if (!is_share || text.find('-') != std::string::npos) return std::nullopt;
+  }
   const std::size_t colon = text.find(':');
   if (colon == std::string::npos) return std::nullopt;
   const auto percent = [](std::string_view part, double otherwise) {
@@ -30,6 +36,14 @@ std::optional<std::pair<double, double>> split_of(const SettledTree& tree, const
   };
   const std::string_view whole = text;
   return std::pair(percent(whole.substr(0, colon), 0.0), percent(whole.substr(colon + 1), 100.0));
+}
+
+/// Whether a set is named by its repository, and its files are not here.
+bool is_of_hub(const SettledTree& tree, const std::string& set) {
+  const Node* path = tree.value(set + ".path");
+  const Node* first = path != nullptr && path->items().size() == 1 ? &path->items().front() : path;
+  const auto name = hub::parse_name(first != nullptr && first->is_string() ? first->as_string() : "");
+  return name && name.value().file.empty();
 }
 
 }  // namespace
@@ -84,6 +98,7 @@ void held_out(SettledTree& tree) {
   };
   for (const std::string& name : evaluated_sets(tree)) {
     const std::string set = "data." + name;
+    if (is_of_hub(tree, set)) continue;  // the splits are known when their files are here
     if (!same(set, "path") || !same(set, "exclude") || !same(set, "type") || !same(set, "split_by")) continue;
     const auto trained = split_of(tree, "data.train"), evaluated = split_of(tree, set);
     if (!trained || !evaluated) continue;

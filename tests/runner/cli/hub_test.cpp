@@ -253,3 +253,125 @@ TEST_CASE("a URL without a right checksum is an error at its place", "[hub][cli]
   CHECK(here.roux({"generate", "https://host/a.safetensors", "--prompt", "a"}) == 2);
   CHECK(here.says("https://host/a.safetensors names a file, and a model is a folder of several"));
 }
+
+namespace {
+
+/// A data set of two subsets, of which one has two splits in three files.
+struct WithDataSet : Here {
+  WithDataSet() {
+    auto& files = hub.repositories["datasets/ada/sets"][kFirst].files;
+    files["README.md"] = {
+        "---\nconfigs:\n- {config_name: counts, data_files: [{split: train, path: 'c/*'}, {split: test, path: "
+        "t.jsonl}]}\n"
+        "- {config_name: notes, data_files: n.txt}\n---\n"};
+    files["c/1.jsonl"] = {lines(20)};
+    files["c/2.jsonl"] = {lines(11), true};
+    files["t.jsonl"] = {lines(4)};
+    files["n.txt"] = {"words\n"};
+    hub.revisions["datasets/ada/sets"]["main"] = kFirst;
+    folder.write(
+        "s.yaml",
+        "extends: r.yaml\ndata:\n  train: {path: hf://datasets/ada/sets, subset: counts, split: 'train[:5%]'}\n"
+        "  val: {type: ids, path: hf://datasets/ada/sets, subset: counts}\n");
+  }
+  static std::string lines(int count) {
+    std::string text;
+    for (int i = 0; i < count; ++i) text += "{\"input_ids\": [1, 2, " + std::to_string(i) + "]}\n";
+    return text;
+  }
+  static std::string file(const std::string& name, const std::string& commit = kFirst) {
+    return "hf://datasets/ada/sets@" + commit + "/" + name + "  cache/datasets--ada--sets/snapshots/" + commit + "/" +
+           name + "\n";
+  }
+};
+
+}  // namespace
+
+TEST_CASE("fetch of a data set names files and sizes, and prints where they are", "[hub][cli]") {
+  WithDataSet here;
+  CHECK(here.roux({"fetch", "hf://datasets/ada/sets"}) == 2);
+  CHECK(
+      here.says("error: hf://datasets/ada/sets has 2 subsets, and none is named\n  hint: name one as subset; its "
+                "subsets: counts, notes\n"));
+  REQUIRE(here.roux({"fetch", "hf://datasets/ada/sets", "--subset", "counts", "--split", "train"}) == 0);
+  CHECK(here.says("fetching 2 files, "));
+  CHECK(here.says("  c/2.jsonl  "));
+  CHECK(here.said.ends_with(here.file("c/1.jsonl") + here.file("c/2.jsonl")));
+  CHECK(here.roux({"-q", "fetch", "hf://datasets/ada/sets", "--subset", "counts"}) == 0);
+  CHECK(here.said == here.file("c/1.jsonl") + here.file("c/2.jsonl") + here.file("t.jsonl"));
+  CHECK(here.roux({"fetch", "hf://ada/tiny", "--split", "train"}) == 2);
+  CHECK(here.says("error: --subset and --split are of a data set, and hf://ada/tiny names none"));
+  CHECK(here.roux({"fetch", "hf://datasets/ada/sets", "--set", "a=b"}) == 2);
+  CHECK(here.says("is not a recipe, so nothing in it can be changed"));
+}
+
+TEST_CASE("validate and plan ask nothing about a data set", "[hub][cli]") {
+  WithDataSet here;
+  REQUIRE(here.roux({"fetch", "r.yaml"}) == 0);
+  here.hub.asked.clear();
+  CHECK(here.roux({"validate", "s.yaml"}) == 0);
+  CHECK(here.says("notice: hf://datasets/ada/sets is not in the cache of the Hugging Face Hub"));
+  CHECK(here.hub.asked.empty());
+  here.offline = true;  // else the model's branch is asked for
+  CHECK(here.roux({"plan", "s.yaml"}) == 2);
+  CHECK(here.says("error: a plan reads the data, and hf://datasets/ada/sets is not here\n"));
+  here.offline = false;
+  REQUIRE(here.roux({"fetch", "s.yaml"}) == 0);
+  CHECK(here.says(here.file("t.jsonl")));
+  here.hub.asked.clear();
+  here.offline = true;
+  CHECK(here.roux({"plan", "s.yaml"}) == 0);
+  CHECK(here.says("notice: data.val reads the split \"test\" of hf://datasets/ada/sets@" + kFirst + ", 1 file"));
+  CHECK(here.roux({"validate", "s.yaml"}) == 0);
+  CHECK(here.hub.asked.empty());
+  CHECK(here.roux({"validate", "s.yaml", "--set", "data.train.split=tarin"}) == 2);
+  CHECK(
+      here.says("--set data.train.split=tarin: error: the subset \"counts\" of hf://datasets/ada/sets has no split "
+                "\"tarin\"\n  hint: did you mean \"train\"? its splits: train, test\n"));
+}
+
+TEST_CASE("a run records the files of a data set, and reads the same ones again", "[hub][cli]") {
+  WithDataSet here;
+  REQUIRE(here.roux({"run", "s.yaml"}) == 0);
+  CHECK(here.recorded().find("\"hf://datasets/ada/sets@" + kFirst + "/c/2.jsonl\"") != std::string::npos);
+  CHECK(here.recorded().find("\"[:5%]\"") != std::string::npos);
+  CHECK(here.recorded().find("snapshots") == std::string::npos);
+
+  auto& sets = here.hub.repositories["datasets/ada/sets"];
+  sets[kSecond] = sets[kFirst];
+  sets[kSecond].files["c/0.jsonl"] = {here.lines(3)};
+  here.hub.revisions["datasets/ada/sets"]["main"] = kSecond;
+  fs::remove_all("own");  // what the repository holds is not asked for
+  here.hub.asked.clear();
+  REQUIRE(here.roux({"resume", "t", "--checkpoint", "last", "--set", "training.max_steps=3", "--allow-change",
+                     "training.max_steps"}) == 0);
+  CHECK(here.roux({"eval", "t"}) == 0);
+  CHECK(here.hub.asked.empty());
+  CHECK(here.roux({"run", "s.yaml", "--checkpoint", "last", "--set", "training.max_steps=4", "--allow-change",
+                   "training.max_steps"}) == 2);
+  CHECK(here.says("hf://datasets/ada/sets@" + kSecond + "/c/0.jsonl"));  // the branch was moved meanwhile
+}
+
+TEST_CASE("a slice takes the records that the datasets library takes", "[hub][cli]") {
+  WithDataSet here;
+  REQUIRE(here.roux({"fetch", "s.yaml"}) == 0);
+  here.offline = true;
+  struct Case {
+    const char *split, *samples;
+  };
+  // len(load_dataset(...)) of 31 records: percentages are rounded to the nearest, of two to the even one.
+  static constexpr Case cases[] = {
+      {"train[:5%]", "2"},      {"train[:50%]", "16"}, {"train[50%:]", "15"}, {"train[-10%:]", "3"}, {"train[:7]", "7"},
+      {"train[25:1_000]", "6"}, {"train[-4:]", "4"},   {"train", "31"},       {"[:10]", "10"},       {":50%", "15"}};
+  for (const Case& c : cases) {
+    CAPTURE(c.split);
+    CHECK(here.roux({"data", "stats", "s.yaml", "--set", "data.train.split=\"" + std::string(c.split) + "\""}) == 0);
+    CHECK(here.says("  samples           " + std::string(c.samples) + "\n"));
+  }
+  CHECK(here.roux({"plan", "s.yaml", "--set", "data.train.split=train[5:10%]"}) == 2);
+  CHECK(here.says("split \"[5:10%]\" has percent on one side and a number on the other"));
+  CHECK(here.roux({"plan", "s.yaml", "--set", "data.train.split=train[20%:10%]"}) == 2);
+  CHECK(here.says("split \"[20%:10%]\" is empty: its end is not after its start"));
+  CHECK(here.roux({"plan", "s.yaml", "--set", "data.train.split_by=files"}) == 2);
+  CHECK(here.says("split \"[:5%]\" takes records in their order, and split_by is files, which takes whole files"));
+}

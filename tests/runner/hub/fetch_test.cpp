@@ -429,9 +429,6 @@ TEST_CASE("a file of a data set is fetched", "[hub]") {
   CHECK(got.path == "cache/datasets--ada--words/snapshots/" + kFirst + "/data/a.jsonl");
   CHECK(got.pinned == "hf://datasets/ada/words@" + kFirst + "/data/a.jsonl");
   CHECK(content(got.path) == "{}\n");
-  CHECK(here.error("hf://datasets/ada/words") ==
-        "hf://datasets/ada/words names a whole data set, and files are fetched one by one | name a file of it: "
-        "hf://datasets/ada/words/FILE");
   CHECK(fs::read_symlink(got.path) == "../../../blobs/" + hub_tests::git_hash("{}\n"));
 }
 

@@ -106,9 +106,10 @@ TEST_CASE("what is wrong with a name of the Hub is reported alone", "[hub][resol
        "hf://OWNER/NAME, hf://OWNER/NAME/FILE or hf://datasets/OWNER/NAME/FILE; @REVISION may follow NAME\n"},
       {"init_from: hf://datasets/ada/words\ndata: {train: {type: ids, path: a.jsonl}}\n",
        "hf://datasets/ada/words is a data set of the Hub, not a model | write hf://OWNER/NAME\n"},
-      {"init_from: hf://ada/tiny\ndata: {train: {type: ids, path: hf://datasets/ada/words}}\n",
-       "a data set reads files, and hf://datasets/ada/words names a whole repository | name a file of it: "
-       "hf://datasets/ada/words/FILE\n"},
+      {"init_from: hf://ada/tiny\ndata: {train: {type: ids, path: hf://ada/words}}\n",
+       "a data set reads files, and hf://ada/words names a model | write hf://datasets/OWNER/NAME, or name a file of "
+       "it: "
+       "hf://ada/words/FILE\n"},
   };
   const Here here;
   for (const Case& c : cases) {
