@@ -32,6 +32,12 @@ struct Range {
   double begin = 0, end = 100;
 };
 
+/// Which records of a set count; `split`: of a data set of the Hub its name, "" of files.
+struct Part {
+  Range range;
+  std::string split = {};
+};
+
 /// `train[:20%]`: the name of a split and the part of it. Nothing for what is not in percent.
 std::optional<std::pair<std::string, Range>> split_of(const std::string& text) {
   const std::size_t bracket = text.find('[');
@@ -84,10 +90,11 @@ class Sets {
   /// One block; `part`: of each set, in fractions of what it has. Null without sets.
   Node joined(double begin, double end) const {
     std::vector<Node> sets;
-    for (const auto& [set, range] : made_) {
-      const double size = range.end - range.begin;
+    for (const auto& [set, part] : made_) {
+      const double size = part.range.end - part.range.begin;
       sets.push_back(set);
-      const std::string split = text_of({range.begin + size * begin, range.begin + size * end});
+      std::string split = text_of({part.range.begin + size * begin, part.range.begin + size * end});
+      if (!part.split.empty()) split = part.split + (split.empty() ? "" : "[" + split + "]");
       if (!split.empty()) sets.back().set("split", Node::string(split));
     }
     return sets.empty() ? Node::null() : joined_sets(std::move(sets), "");
@@ -99,7 +106,7 @@ class Sets {
   bool is_streamed() const { return is_pretraining() || reader_.get("streaming") != nullptr; }
   bool has_pairs() const { return reader_.get("rl") != nullptr; }
 
-  std::pair<Node, Range> read(const Node& set, std::size_t number) {
+  std::pair<Node, Part> read(const Node& set, std::size_t number) {
     prefix_ = key_ + "[" + std::to_string(number) + "].";
     words::Draft draft;
     draft.put("type", Node::string("jsonl"));
@@ -108,16 +115,20 @@ class Sets {
       return {draft.ordered(), {}};
     }
     reader_.read_block(set, words_, prefix_, draft);
-    const Range range = take_split(set);
+    const Part part = take_split(set);
     draft.put("path", paths(set));
+    if (const Node* name = set.find("name"); !part.split.empty() && name != nullptr && asks_for_something(*name)) {
+      draft.put("subset", Node::string(name->scalar_text()));
+    }
     take_form(set, draft);
     take_options(draft);
-    return {draft.ordered(), range};
+    return {draft.ordered(), part};
   }
 
-  Range take_split(const Node& set) {
-    const Node* written = set.find("split");
-    if (written == nullptr || !asks_for_something(*written)) return {};
+  Part take_split(const Node& set) {
+    const Node *written = set.find("split"), *files = set.find("data_files");
+    const bool is_named = !is_local(set) && (files == nullptr || !asks_for_something(*files));
+    if (written == nullptr || !asks_for_something(*written)) return {.range = {}, .split = is_named ? "train" : ""};
     const auto split = split_of(written->scalar_text());
     if (!split) {
       reader_.refuse(*written, prefix_ + "split", "the split " + core::quote(written->scalar_text()) + " is not read",
@@ -128,7 +139,7 @@ class Sets {
       reader_.refuse(*written, prefix_ + "split", "a file has no split " + core::quote(split->first),
                      "remove it, and name the file of the split in path");
     }
-    return split->second;
+    return {.range = split->second, .split = is_named ? split->first : ""};
   }
 
   static bool names_file(const std::string& path) {
@@ -161,19 +172,10 @@ class Sets {
     if (fs::is_directory(path, failed)) return path + "/" + (file.empty() ? "*.jsonl" : file);
     if (lower(path) == "json" && !file.empty()) return file;
     if (is_local(set)) return !file.empty() && !names_file(path) ? file : path;
-    const Node *revision = set.find("revision"), *split = set.find("split"), *name = set.find("name");
+    const Node* revision = set.find("revision");
     const bool has_revision = revision != nullptr && asks_for_something(*revision);
     const std::string folder = "hf://datasets/" + path + (has_revision ? "@" + revision->scalar_text() : "");
-    if (!file.empty()) return folder + "/" + file;
-    std::string which = "the JSONL file";
-    const auto parts = split != nullptr ? split_of(split->scalar_text()) : std::nullopt;
-    if (parts && parts->first != "train") which += " of the split " + core::quote(parts->first);
-    if (name != nullptr && asks_for_something(*name)) which += " of the subset " + core::quote(name->scalar_text());
-    reader_.diagnostics().warning(set.find("path")->location(),
-                                  path + " is a data set of the Hub, and roux reads its files",
-                                  "put the name of " + which + " in place of FILE.jsonl, or write data_files here");
-    reader_.note(prefix_ + "path", Kind::kPlanned, "put the name of " + which + " in place of FILE.jsonl");
-    return folder + "/FILE.jsonl";
+    return file.empty() ? folder : folder + "/" + file;
   }
 
   /// Which fields a record has.
@@ -317,7 +319,7 @@ class Sets {
   std::string key_, prefix_;
   const std::vector<words::Word>& words_;
   Node lists_ = Node::sequence();
-  std::vector<std::pair<Node, Range>> made_;
+  std::vector<std::pair<Node, Part>> made_;
   bool has_chat_ = false, is_text_ = false, is_ids_ = false;
 };
 

@@ -81,7 +81,11 @@ class Sets {
     }
     Node made = Node::mapping(at_);
     made.set("type", Node::string("jsonl"));
-    made.set("path", Node::string(path_of(entry)));
+    if (const std::string hub = text_of(entry, "hf_hub_url"); hub.empty()) {
+      made.set("path", Node::string(path_of(entry)));
+    } else {
+      take_hub(entry, hub, made);
+    }
     columns_ = Node::mapping();
     take_form(entry);
     if (!columns_.entries().empty()) made.set("columns", columns_);
@@ -89,17 +93,17 @@ class Sets {
     return made;
   }
 
+  void take_hub(const Node* entry, const std::string& hub, Node& made) {
+    const std::string split = text_of(entry, "split");
+    name_data_set(hub, text_of(entry, "subset"), split.empty() ? "train" : split, made);
+    if (const std::string folder = text_of(entry, "folder"); !folder.empty()) {
+      refuse(name_ + " is the folder " + folder + " of " + hub + ", and roux reads the files that the card names",
+             "fetch it, and write its file_name into dataset_info.json");
+    }
+  }
+
   std::string path_of(const Node* entry) {
     const Node at = Node::string(name_, at_);
-    std::string which = "the file";
-    if (const std::string split = text_of(entry, "split"); !split.empty() && split != "train")
-      which += " of the split " + core::quote(split);
-    for (const char* key : {"subset", "folder"}) {
-      if (const std::string part = text_of(entry, key); !part.empty())
-        which += " of the " + std::string(key) + " " + core::quote(part);
-    }
-    if (const std::string hub = text_of(entry, "hf_hub_url"); !hub.empty())
-      return hub_path(reader_, at, key_, hub, which);
     for (const char* key : {"ms_hub_url", "om_hub_url", "script_url", "cloud_file_name"}) {
       if (text_of(entry, key).empty()) continue;
       refuse(name_ + " is named by " + key + ", which roux does not read",

@@ -59,14 +59,21 @@ class Sets {
   }
 
   /// A name of the Hub, or a folder or file here.
-  Node of_name(const std::string& key, const Node& name, const std::string& which) {
+  Node of_name(const std::string& key, const Node& name, const Node* subset, const Node* split) {
     const std::string text = name.scalar_text();
     std::error_code failed;
     if (is_record_file(text)) return of_file({key, &name});
     Node made = Node::mapping(name.location());
     made.set("type", Node::string("jsonl"));
-    const bool is_folder = fs::is_directory(text, failed);
-    made.set("path", Node::string(is_folder ? text + "/*.jsonl" : hub_path(reader_, name, key, text, which)));
+    const auto said = [](const Node* value) {
+      return value != nullptr && words::asks_for_something(*value) ? value->scalar_text() : std::string();
+    };
+    if (fs::is_directory(text, failed)) {
+      made.set("path", Node::string(text + "/*.jsonl"));
+    } else {
+      const std::string part = said(split);
+      name_data_set(text, said(subset), part.empty() ? "train" : part, made);
+    }
     add_options(made, RecordForm::kUnknown, true, key);
     return made;
   }
@@ -83,15 +90,7 @@ class Sets {
     reader_.read_block(block, words::find(words::table_of("trl").words, "datasets")->inner, prefix, none);
     const Node* files = block.find("data_files");
     if (files != nullptr && files->is_string()) return of_file({prefix + "data_files", files});
-    return of_name(prefix + "path", *path, which_of(block.find("split"), block.find("name")));
-  }
-
-  static std::string which_of(const Node* split, const Node* subset) {
-    std::string which = "the file";
-    const auto says = [](const Node* value) { return value != nullptr && words::asks_for_something(*value); };
-    if (says(split) && split->scalar_text() != "train") which += " of the split " + core::quote(split->scalar_text());
-    if (says(subset)) which += " of the subset " + core::quote(subset->scalar_text());
-    return which;
+    return of_name(prefix + "path", *path, block.find("name"), block.find("split"));
   }
 
  private:
@@ -153,6 +152,25 @@ double part_held_out(Reader& reader) {
   return 0;
 }
 
+/// A part of a part would be another one.
+void refuse_slices(Reader& reader, const std::vector<Node>& sets) {
+  for (const Node& set : sets) {
+    const Node* split = set.find("split");
+    if (split == nullptr || !split->scalar_text().ends_with(']')) continue;
+    reader.refuse(set, "split", "a part is held out of " + core::quote(split->scalar_text()) + ", a part itself",
+                  "name the split alone, or write split of data.train and data.val into the recipe");
+  }
+}
+
+/// The sets with a part of each: `train` of the Hub becomes `train[:95%]`.
+std::vector<Node> parts_of(std::vector<Node> sets, const std::string& part) {
+  for (Node& set : sets) {
+    const Node* split = set.find("split");
+    set.set("split", Node::string(split == nullptr ? part : split->scalar_text() + "[" + part + "]"));
+  }
+  return sets;
+}
+
 }  // namespace
 
 bool is_record_file(const std::string& path) {
@@ -188,22 +206,24 @@ std::string lines_of_array(Reader& reader, const Node& at, const std::string& ke
   return lines;
 }
 
-std::string hub_path(Reader& reader, const Node& at, const std::string& key, const std::string& name,
-                     const std::string& which) {
-  reader.diagnostics().warning(at.location(), name + " is a data set of the Hub, and roux reads its files",
-                               "put the name of " + which + ", of JSONL or Parquet, in place of FILE.jsonl");
-  reader.note(key, Kind::kPlanned, "put the name of " + which + " in place of FILE.jsonl");
-  return "hf://datasets/" + name + "/FILE.jsonl";
+void name_data_set(const std::string& name, const std::string& subset, const std::string& split, Node& block) {
+  block.set("path", Node::string("hf://datasets/" + name));
+  if (!subset.empty()) block.set("subset", Node::string(subset));
+  if (!split.empty()) block.set("split", Node::string(split));
 }
 
 void put_sets(Reader& reader, std::vector<Node> train, std::vector<Node> val, double part) {
   if (train.empty()) return;
   const std::string border = val.empty() && part > 0 ? percent_of(1 - part) : "";
-  reader.draft().put("data.train", joined_sets(train, border.empty() ? "" : ":" + border));
-  if (!val.empty()) return reader.draft().put("data.val", joined_sets(std::move(val), ""));
-  if (border.empty()) return;
+  if (border.empty()) {
+    reader.draft().put("data.train", joined_sets(std::move(train), ""));
+    if (!val.empty()) reader.draft().put("data.val", joined_sets(std::move(val), ""));
+    return;
+  }
+  refuse_slices(reader, train);
+  reader.draft().put("data.train", joined_sets(parts_of(train, ":" + border), ""));
   for (Node& set : train) set.erase("streaming");
-  reader.draft().put("data.val", joined_sets(std::move(train), border + ":"));
+  reader.draft().put("data.val", joined_sets(parts_of(std::move(train), border + ":"), ""));
 }
 
 void take_trainer_data(Reader& reader, const TrainerMethod& method) {
@@ -216,7 +236,7 @@ void take_trainer_data(Reader& reader, const TrainerMethod& method) {
   if (several != nullptr && several->is_sequence()) {
     for (const Node& block : several->items()) train.push_back(sets.of_block(block, train.size()));
   } else if (name != nullptr) {
-    train = {sets.of_name("dataset_name", *name, Sets::which_of(reader.get("dataset_train_split"), subset))};
+    train = {sets.of_name("dataset_name", *name, subset, reader.get("dataset_train_split"))};
   } else if (file.value != nullptr) {
     train = {sets.of_file(file)};
   }
@@ -227,7 +247,7 @@ void take_trainer_data(Reader& reader, const TrainerMethod& method) {
   if (val.empty() && method.is_trl() && evaluates && name != nullptr && !is_record_file(name->scalar_text())) {
     const Node test = Node::string("test");
     const Node* split = reader.get("dataset_test_split");
-    val = {sets.of_name("dataset_name", *name, Sets::which_of(split != nullptr ? split : &test, subset))};
+    val = {sets.of_name("dataset_name", *name, subset, split != nullptr ? split : &test)};
   }
   if (train.empty() && reader.get("model_name_or_path") != nullptr)
     reader.diagnostics().warning(reader.config().location(), "the arguments name no data",

@@ -20,9 +20,8 @@ RecordForm form_of(const std::string& path);
 /// A path in place of a JSON array's, which `jsonl` does not read; tells how to write the file.
 std::string lines_of_array(words::Reader& reader, const core::Node& at, const std::string& key,
                            const std::string& path);
-/// The path of a data set of the Hub, whose file the user has to name. `which` says which of its files.
-std::string hub_path(words::Reader& reader, const core::Node& at, const std::string& key, const std::string& name,
-                     const std::string& which);
+/// Sets `path`, `subset` and `split` of a block for a data set of the Hub, OWNER/NAME; "" for no subset or split.
+void name_data_set(const std::string& name, const std::string& subset, const std::string& split, core::Node& block);
 /// Sets data.train, and data.val of `val` or of what `part` of the records holds out.
 void put_sets(words::Reader& reader, std::vector<core::Node> train, std::vector<core::Node> val, double part);
 
