@@ -282,7 +282,7 @@ Node Validator::component(const Node& given, const std::string& kind, const std:
     } else if (property != nullptr && property->default_value && !property->default_value->is_null()) {
       hint = "leave the key out for the default; " + all_of_kind(kind);
     } else if (!names.empty()) {
-      hint = "write " + key + "{type: " + names[0] + "}; " + all_of_kind(kind);
+      hint = "write " + key + "{type: NAME}; " + all_of_kind(kind);
     }
     if (given.is_sequence() && given.items().size() == 1 && given.items()[0].is_string())
       hint = "write " + given.items()[0].as_string() + " without the brackets";

@@ -318,7 +318,7 @@ TEST_CASE("a component is found by its type, and only its own keys are checked",
        "shows all 2\n"},
       {"optimizer: 3",
        "r.yaml:1:12: error: optimizer must be the name of an optimizer or a mapping with its type, got 3\n"
-       "  hint: write optimizer: {type: adam}; `roux list optimizer` shows all 2\n"},
+       "  hint: write optimizer: {type: NAME}; `roux list optimizer` shows all 2\n"},
       {"optimizer: {type: sgd, lr: 1, amsgrad: true}",
        "r.yaml:1:31: error: optimizer (sgd) has no key \"amsgrad\"\n  hint: amsgrad is a key of adam\n"},
       {"optimizer: {type: sgd, lr: 1, max_steps: 3}",
