@@ -128,6 +128,8 @@ struct Inputs {
   std::uint64_t seed = 0;  ///< the recipe's
   /// The block is that of the training set, and its path names rows to predict: a target is not needed, and not read.
   bool new_rows = false;
+  /// The loss is of single labelled records, not of texts; a pair is two of them.
+  bool labelled = false;
   std::vector<std::string> keep = {};   ///< columns that kept_of() returns
   TokenizerSource tokenizer = nullptr;  ///< no function: the recipe has none
 };

@@ -31,6 +31,10 @@ struct Figures {
 /// means are taken over.
 inline constexpr const char* kCountRatios = "count_ratios";
 
+/// [B] float32, the same for each sample: the mean of Loss::estimate_of() over all of the optimizer step, or of the set
+/// that is evaluated.
+inline constexpr const char* kEstimate = "estimate";
+
 /// A loss as a sum and a count, so that the mean over a window of micro-batches is exact for any sizes. It may add
 /// further means to that, over elements of another kind, such as tokens beside pairs.
 class Loss : public runner::core::Stateful {
@@ -64,6 +68,10 @@ class Loss : public runner::core::Stateful {
   /// Of a loss that reads kReferenceChosen and kReferenceRejected: what these hold for the model that made `tensors`,
   /// [B, 2] float32.
   virtual at::Tensor reference_of(const TensorMap& tensors) const;
+  /// Whether it reads kEstimate: what is to be known of all samples before the first backward pass.
+  virtual bool needs_estimate() const { return false; }
+  /// The sum over the elements that count() counts, a scalar.
+  virtual at::Tensor estimate_of(const TensorMap& tensors) const;
 
  protected:
   /// sum() of what reads() names; of a loss with further means the sum of each, [1 + K], unless the tensors are on the

@@ -107,13 +107,10 @@ at::Tensor pair_figures(const OfPairs& rewards, const OfPairs& logps) {
       .sum(1, false, at::kDouble);
 }
 
-bool are_pairs(const char* loss, const Inputs& inputs) {
-  const std::string name = loss;
+bool are_pairs(const std::string& name, const Inputs& inputs, const char* records, const char* hint) {
   const runner::core::Location& location = inputs.block.location();
   if (inputs.data.find(kRejectedAt) == nullptr) {
-    inputs.diagnostics.error(location,
-                             name + " needs pairs of a chosen and a rejected completion, but data.train has none",
-                             "use data of type jsonl whose records have prompt, chosen and rejected");
+    inputs.diagnostics.error(location, name + " needs " + records + ", but data.train has none", hint);
     return false;
   }
   if (!inputs.have({kOutput, kTarget})) return false;

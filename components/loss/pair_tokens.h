@@ -50,7 +50,9 @@ std::vector<std::string> pair_figure_names();
 at::Tensor pair_figures(const OfPairs& rewards, const OfPairs& logps);
 
 /// False when an error was reported: the data are no pairs, or the model returns no logits for each of their tokens.
-/// `loss`: its name.
-bool are_pairs(const char* loss, const Inputs& inputs);
+/// `loss`: its name. `records`: what it needs, in the data's words, and `hint` how to get them.
+bool are_pairs(const std::string& loss, const Inputs& inputs,
+               const char* records = "pairs of a chosen and a rejected completion",
+               const char* hint = "use data of type jsonl whose records have prompt, chosen and rejected");
 
 }  // namespace components::loss

@@ -20,8 +20,8 @@ using core::Node;
 using Type = Property::Type;
 
 const std::vector<std::string> kFragmentKeywords = {
-    "title",   "description", "x-source",        "type",     "examples",  "properties", "x-short-form", "x-checks",
-    "x-holds", "x-resync",    "x-configured-by", "x-update", "x-measures"};
+    "title",   "description", "x-source",        "type",     "examples",   "properties", "x-short-form", "x-checks",
+    "x-holds", "x-resync",    "x-configured-by", "x-update", "x-measures", "x-records"};
 const std::vector<std::string> kPropertyKeywords = {"description",
                                                     "x-short-form",
                                                     "type",
@@ -136,6 +136,9 @@ class Reader {
     fragment_.measures = texts(root, "x-measures");
     if (!fragment_.measures.empty() && fragment_.kind != "loss")
       error(*root.find("x-measures"), "x-measures applies to losses only");
+    fragment_.records = text(root, "x-records");
+    if (!fragment_.records.empty() && (fragment_.kind != "loss" || fragment_.records != "labelled"))
+      error(*root.find("x-records"), "x-records applies to losses only, and is \"labelled\"");
     if (const Node* type = root.find("type"); type && !(type->is_string() && type->as_string() == "object"))
       error(*type, "a fragment describes an object, got type " + shown(*type));
     fragment_.properties = read_properties(root);

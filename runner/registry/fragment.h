@@ -93,6 +93,7 @@ struct Fragment {
   /// (`whole-tensor`), or as soon as the backward pass has the gradient (`in-backward`).
   std::string update = "elementwise";
   std::vector<std::string> measures;  ///< x-measures: what a loss measures of every set beside itself
+  std::string records;                ///< x-records of a loss: `labelled`, single records with a label; "": any data
   std::string resync;                 ///< x-resync: the effect of sending everything to a tracker again
   /// Of a tracker: one of them suffices; an empty list needs none; no list: it must be named explicitly.
   std::optional<std::vector<ToolSign>> configured_by;

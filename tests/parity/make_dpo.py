@@ -2,8 +2,8 @@
 
 usage: make_dpo.py [--check FOLDER]
 
---check writes nothing: it runs the losses of FOLDER/trl (TRL 1.16, unpacked), trainer/dpo_trainer.py and those of cpo and
-orpo in experimental/, on the recorded numbers, and compares losses, rewards and gradients.
+--check writes nothing: it runs the losses of FOLDER/trl (TRL 1.16, unpacked), of DPO and KTO, and of CPO and ORPO in
+experimental/, on the recorded numbers, and compares losses, rewards and gradients.
 
 Rows are as roux has them, the chosen sequence and behind it the rejected one; here each sequence is computed by itself,
 as TRL's concatenated_forward does.
@@ -53,6 +53,15 @@ CPO_CASES = {
     "alphapo": {"beta": 1.5, "loss_type": "simpo", "alpha": 0.25, "cpo_alpha": 0.0},
     "cpo with alpha": {"beta": 0.3, "alpha": -0.2},
 }
+KTO_CASES = {
+    "kto": {"beta": 0.1},
+    "kto of a model that has moved": {"beta": 0.2, "desirable_weight": 1.25},
+    "kto weighted": {"beta": 0.5, "desirable_weight": 1.5, "undesirable_weight": 0.5},
+    "apo_zero_unpaired": {"beta": 0.3, "loss_type": "apo_zero_unpaired", "undesirable_weight": 2.0},
+}
+# The reference's log-probabilities of the rejected sequences: by those of DPO the divergence is negative, which counts as 0.
+MOVED_CASES = {"kto of a model that has moved": [-6.0, -9.5, -2.25]}
+DESIRABLE = [True, False, True]  # of each row as a labelled record, its rejected sequence for the divergence
 ORPO_CASES = {"orpo": {"beta": 0.1}, "a large share": {"beta": 1.5}}
 C, V = 4, 7
 # Of each pair: tokens of the prompt, of the chosen and of the rejected completion.
@@ -142,6 +151,26 @@ def cpo_results(pairs, hidden, weight, options):
     return results(loss, options, "cpo", [len(nll)], figures, [count] * 6 + [len(nll)], hidden, weight)
 
 
+def kto_results(name, pairs, hidden, weight, references, options):
+    o = {"desirable_weight": 1.0, "undesirable_weight": 1.0, "loss_type": "kto", **options}
+    hidden, weight = hidden.clone().requires_grad_(), weight.clone().requires_grad_()
+    of_tokens = completion_logps(pairs, hidden, weight)
+    logps = torch.stack([own.sum() for own, _ in of_tokens])
+    ratio = logps - torch.tensor([own for own, _ in references], dtype=torch.float64)
+    others = torch.stack([other.sum() for _, other in of_tokens]).detach()
+    of_others = MOVED_CASES.get(name, [other for _, other in references])
+    estimate = (others - torch.tensor(of_others, dtype=torch.float64)).mean()
+    kl = estimate.clamp(min=0) if o["loss_type"] == "kto" else torch.zeros(())
+    good = torch.tensor(DESIRABLE)
+    loss = (o["desirable_weight"] * (1 - torch.sigmoid(o["beta"] * (ratio - kl)))[good].sum() +
+            o["undesirable_weight"] * (1 - torch.sigmoid(o["beta"] * (kl - ratio)))[~good].sum())
+    rewards = o["beta"] * ratio
+    figures = [one.sum().item() for one in (rewards[good], rewards[~good], logps[good], logps[~good])]
+    counts = [sum(DESIRABLE), len(pairs) - sum(DESIRABLE)] * 2 + [len(pairs)]
+    made = results(loss, options, "kto", [], figures + [kl.item() * len(pairs)], counts, hidden, weight)
+    return {**made, "estimate": estimate.item(), "reference_rejected": of_others}
+
+
 def orpo_results(pairs, hidden, weight, options):
     beta, count = options["beta"], len(pairs)
     hidden, weight = hidden.clone().requires_grad_(), weight.clone().requires_grad_()
@@ -201,12 +230,15 @@ def record():
     references = [[-3.25, -4.5], [-5.0, -6.75], [-1.5, -1.25]]
     return {
         "hidden": hidden.tolist(), "weight": weight.tolist(), "target": targets,
+        "desirable": [int(one) for one in DESIRABLE],
         "input": [ids.tolist() + [0] * (width - len(ids)) for ids, _, _ in pairs],
         "rejected_at": [pair[1] for pair in pairs], "lengths": [len(pair[0]) for pair in pairs],
         "reference_chosen": [one[0] for one in references], "reference_rejected": [one[1] for one in references],
         "cases": [{"name": name, **case_results(pairs, hidden, weight, references, options)}
                   for name, options in CASES.items()] +
                  [{"name": name, **cpo_results(pairs, hidden, weight, options)} for name, options in CPO_CASES.items()] +
+                 [{"name": name, **kto_results(name, pairs, hidden, weight, references, options)}
+                  for name, options in KTO_CASES.items()] +
                  [{"name": name, **orpo_results(pairs, hidden, weight, options)}
                   for name, options in ORPO_CASES.items()],
     }
@@ -276,6 +308,29 @@ def without_reference(methods, own_loss, recorded, options):
     return [loss.item() * pairs, *figures], hidden.grad * pairs, weight.grad * pairs
 
 
+def labelled(method, recorded, case):
+    """Loss and gradients by TRL's trainer of KTO, of the recorded rows as single records."""
+    o = {"desirable_weight": 1.0, "undesirable_weight": 1.0, "loss_type": "kto", **case["options"]}
+    hidden, weight, ids, mask, attention, logits = trl_rows(recorded)
+    records = len(ids) // 2
+    logps = F.log_softmax(logits[:, :-1], dim=-1).gather(-1, ids[:, 1:].unsqueeze(-1)).squeeze(-1) * mask[:, 1:]
+    outputs = types.SimpleNamespace(log_probs=logps[:records], entropy=torch.zeros_like(logps[:records]),
+                                    mean_logits=torch.zeros_like(logps[:records]))
+    kept = [torch.tensor(of, dtype=torch.float64) for of in (recorded["reference_chosen"], case["reference_rejected"])]
+    inputs = {"input_ids": ids[:records], "completion_mask": mask[:records], "attention_mask": attention[:records],
+              "label": torch.tensor(recorded["desirable"]).bool(), "ref_logps": kept[0], "ref_KL_logps": kept[1]}
+    same = types.SimpleNamespace(device="cpu", gather_for_metrics=lambda one: one)
+    trainer = types.SimpleNamespace(
+        model=types.SimpleNamespace(training=True), accelerator=same, aux_loss_enabled=False, precompute_ref_logps=True,
+        calculate_KL=o["loss_type"] == "kto", _compute_kl_logps=lambda *_: logps[records:].sum(-1), _total_train_tokens=0,
+        _tp_size=1, _metrics={"train": Metrics()}, **o)
+    loss = method(trainer, lambda **_: outputs, inputs, False)
+    loss.backward()
+    names = ["rewards/chosen", "rewards/rejected", "logps/chosen", "logps/rejected", "kl"]
+    figures = [trainer._metrics["train"][name][0] for name in names]
+    return [loss.item() * records, *figures], hidden.grad * records, weight.grad * records
+
+
 def as_trl(method, recorded, options):
     """Loss and gradients by TRL's trainer of DPO."""
     o = completed(options)
@@ -307,6 +362,7 @@ def check(folder):
     shared = ("concatenated_forward", "get_batch_logps", "get_batch_loss_metrics")
     cpo = trl_functions(folder, "experimental/cpo/cpo_trainer.py", "cpo_loss", *shared)
     orpo = trl_functions(folder, "experimental/orpo/orpo_trainer.py", "odds_ratio_loss", "log1mexp", *shared)
+    kto = trl_functions(folder, "trainer/kto_trainer.py", "_compute_loss")._compute_loss
     recorded = json.loads(RECORDED.read_text())
     for case in recorded["cases"]:
         if case["name"] == "smoothed":  # conservative DPO, which TRL 1.16 has no longer
@@ -315,6 +371,9 @@ def check(folder):
         if case["loss_type"] == "dpo":
             figures, *gradients = as_trl(dpo, recorded, case["options"])
             kept = case["figures"][:2]
+        elif case["loss_type"] == "kto":
+            figures, *gradients = labelled(kto, recorded, case)
+            kept = means
         else:
             own = (cpo, "cpo_loss") if case["loss_type"] == "cpo" else (orpo, "odds_ratio_loss")
             figures, *gradients = without_reference(*own, recorded, case["options"])

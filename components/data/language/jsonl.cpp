@@ -46,7 +46,8 @@ std::size_t common_beginning(const Ids& one, const Ids& other) {
 class Encoder {
  public:
   /// `chat`: or why there is none, which only a conversation asks for.
-  Encoder(std::shared_ptr<const Tokenizer> tokenizer, Result<tokenizer::ChatWriterPtr> chat, const Config& config)
+  Encoder(std::shared_ptr<const Tokenizer> tokenizer, Result<tokenizer::ChatWriterPtr> chat, const Config& config,
+          bool labelled)
       : tokenizer_(std::move(tokenizer)),
         chat_(std::move(chat)),
         loss_on_(config.loss_on),
@@ -56,7 +57,7 @@ class Encoder {
       const auto name = [](const std::optional<std::string>& field) { return field.value_or(""); };
       columns_ = {name(config.columns->text),     name(config.columns->prompt), name(config.columns->completion),
                   name(config.columns->messages), name(config.columns->chosen), name(config.columns->rejected),
-                  name(config.columns->system),   name(config.columns->tools)};
+                  name(config.columns->label),    name(config.columns->system), name(config.columns->tools)};
       columns_.of_messages.role = name(config.columns->role);
       columns_.of_messages.content = name(config.columns->content);
     }
@@ -69,6 +70,7 @@ class Encoder {
       add(config.roles->assistant, "assistant");
       add(config.roles->tool, "tool");
     }
+    columns_.labelled = labelled;
     columns_.instructions_are_chat = config.chat_format && !config.chat_format->is_null();
     if (!chat_) return;
     columns_.of_messages.reads = [writer = chat_.value()](std::string_view field) { return writer->reads(field); };
@@ -95,6 +97,7 @@ class Encoder {
   };
 
   Result<Sequence> encode(const TextRecord& record) const {
+    if (columns_.labelled && !record.is_pair()) return labelled_record(record);
     switch (record.kind) {
       case TextRecord::Kind::kText: return encoded_text(*tokenizer_, record.text);
       case TextRecord::Kind::kCompletion: return completion(record);
@@ -103,6 +106,25 @@ class Encoder {
       case TextRecord::Kind::kMessagePair: return pair(record);
     }
     return Failure{"", ""};
+  }
+
+  /// As TRL does: encoded whole, and the completion begins where it leaves the prompt's tokens.
+  Result<Sequence> labelled_record(const TextRecord& record) const {
+    Result<Sequence> sequence =
+        record.kind == TextRecord::Kind::kCompletion ? labelled_text(record) : labelled_conversation(record);
+    if (sequence) sequence.value().desirable = record.desirable;
+    return sequence;
+  }
+
+  Result<Sequence> labelled_text(const TextRecord& record) const {
+    return with_prompt(encoded_prompt(record), ended(record, record.text));
+  }
+
+  Result<Sequence> labelled_conversation(const TextRecord& record) const {
+    TextRecord prompt = record;
+    prompt.messages.resize(record.completion_from);
+    const auto from = record.messages.begin() + static_cast<std::ptrdiff_t>(record.completion_from);
+    return with_prompt(continued(prompt, {}), continued(prompt, {from, record.messages.end()}));
   }
 
   /// With the place of each token.
@@ -233,60 +255,85 @@ class Encoder {
 
   /// Both completions end with the end token, which one that is written out counts as.
   Result<Sequence> pair_of_texts(const TextRecord& record) const {
+    return pair_of_ids(encoded_prompt(record), ended(record, record.text), ended(record, record.rejected));
+  }
+
+  Result<Ids> encoded_ids(const std::string& text, const tokenizer::EncodeOptions& options) const {
+    auto encoding = tokenizer_->encode(text, options);
+    if (!encoding) return encoding.failure();
+    return std::move(encoding.value().ids);
+  }
+
+  Result<Ids> encoded_prompt(const TextRecord& record) const {
+    return encoded_ids(record.prompt, tokenizer_->for_text());
+  }
+
+  /// The prompt with a completion of it, and the end token behind that.
+  Result<Ids> ended(const TextRecord& record, const std::string& completion) const {
     const auto eos = tokenizer_->special().eos;
-    if (!eos)
-      return Failure{"a pair of chosen and rejected, but the tokenizer has no end token",
+    if (!eos) {
+      return Failure{std::string(record.is_pair() ? "a pair of chosen and rejected" : "a labelled record") +
+                         ", but the tokenizer has no end token",
                      "name it as eos_token in the tokenizer_config.json beside tokenizer.json"};
-    const auto encoded = [&](const std::string& text) -> Result<Ids> {
-      auto encoding = tokenizer_->encode(text, tokenizer_->for_text());
-      if (!encoding) return encoding.failure();
-      return std::move(encoding.value().ids);
-    };
-    const auto ended = [&](const std::string& completion) {
-      auto ids = encoded(record.prompt + completion);
-      if (ids && (ids.value().empty() || ids.value().back() != *eos)) ids.value().push_back(*eos);
-      return ids;
-    };
-    return pair_of_ids(encoded(record.prompt), ended(record.text), ended(record.rejected));
+    }
+    auto ids = encoded_ids(record.prompt + completion, tokenizer_->for_text());
+    if (ids && (ids.value().empty() || ids.value().back() != *eos)) ids.value().push_back(*eos);
+    return ids;
   }
 
   /// A conversation ends as its format ends it: nothing is put behind that.
   Result<Sequence> pair_of_conversations(const TextRecord& record) const {
-    if (!chat_) return Failure{"a conversation, but " + chat_.failure().message, chat_.failure().hint};
-    if (record.messages.back().role == kAssistant) {
-      return Failure{"the prompt of a pair ends with a message of the assistant",
-                     "end it with the message that chosen and rejected answer"};
-    }
-    const auto encoded = [&](const std::vector<tokenizer::Message>& answer) -> Result<Ids> {
-      std::vector<tokenizer::Message> all = record.messages;
-      all.insert(all.end(), answer.begin(), answer.end());
-      const auto rendered = chat_.value()->render({all, record.tools}, /*answer=*/answer.empty());
-      if (!rendered) return rendered.failure();
-      auto encoding = tokenizer_->encode(rendered.value().text, {.add_special_tokens = false});
-      if (!encoding) return encoding.failure();
-      return std::move(encoding.value().ids);
-    };
-    return pair_of_ids(encoded({}), encoded(record.chosen_messages), encoded(record.rejected_messages));
+    return pair_of_ids(continued(record, {}), continued(record, record.chosen_messages),
+                       continued(record, record.rejected_messages));
   }
 
-  /// As TRL does: each sequence is encoded whole, and its completion begins where one of the two leaves the prompt.
-  static Result<Sequence> pair_of_ids(const Result<Ids>& prompt, const Result<Ids>& chosen,
-                                      const Result<Ids>& rejected) {
+  /// The messages of the prompt with an answer, or up to where one begins.
+  Result<Ids> continued(const TextRecord& record, const std::vector<tokenizer::Message>& answer) const {
+    if (!chat_) return Failure{"a conversation, but " + chat_.failure().message, chat_.failure().hint};
+    if (record.messages.back().role == kAssistant) {
+      const bool is_pair = record.is_pair();
+      return Failure{std::string("the prompt of a ") + (is_pair ? "pair" : "labelled record") +
+                         " ends with a message of the assistant",
+                     is_pair ? "end it with the message that chosen and rejected answer"
+                             : "end it with the message that the completion answers"};
+    }
+    std::vector<tokenizer::Message> all = record.messages;
+    all.insert(all.end(), answer.begin(), answer.end());
+    const auto rendered = chat_.value()->render({all, record.tools}, /*answer=*/answer.empty());
+    if (!rendered) return rendered.failure();
+    return encoded_ids(rendered.value().text, {.add_special_tokens = false});
+  }
+
+  /// As TRL does: each sequence is encoded whole, and its completion begins where one of the two leaves the prompt, or
+  /// of two labelled records each by itself.
+  Result<Sequence> pair_of_ids(const Result<Ids>& prompt, const Result<Ids>& chosen,
+                               const Result<Ids>& rejected) const {
     for (const auto* one : {&prompt, &chosen, &rejected}) {
       if (!*one) return one->failure();
     }
-    const std::size_t begin =
-        std::min(common_beginning(prompt.value(), chosen.value()), common_beginning(prompt.value(), rejected.value()));
-    for (const auto& [name, ids] : {std::pair{"chosen", &chosen}, std::pair{"rejected", &rejected}}) {
-      if (ids->value().size() == begin) return Failure{std::string(name) + " adds no token to the prompt", ""};
+    std::size_t of_chosen = common_beginning(prompt.value(), chosen.value());
+    std::size_t of_rejected = common_beginning(prompt.value(), rejected.value());
+    if (!columns_.labelled) of_chosen = of_rejected = std::min(of_chosen, of_rejected);
+    if (chosen.value().size() == of_chosen) return Failure{"chosen adds no token to the prompt", ""};
+    if (rejected.value().size() == of_rejected) return Failure{"rejected adds no token to the prompt", ""};
+    return pair_of(behind(of_chosen, chosen.value()), behind(of_rejected, rejected.value()));
+  }
+
+  static Result<Sequence> with_prompt(const Result<Ids>& prompt, const Result<Ids>& whole) {
+    for (const auto* one : {&prompt, &whole}) {
+      if (!*one) return one->failure();
     }
-    const auto with_prompt = [begin](const Ids& ids) {
-      Sequence sequence;
-      sequence.input = sequence.labels = ids;
-      std::fill_n(sequence.labels.begin(), begin, static_cast<std::int32_t>(kPadTarget));
-      return sequence;
-    };
-    return pair_of(with_prompt(chosen.value()), with_prompt(rejected.value()));
+    const std::size_t begin = common_beginning(prompt.value(), whole.value());
+    if (whole.value().size() == begin) return Failure{"completion adds no token to the prompt", ""};
+    return behind(begin, whole.value());
+  }
+
+  /// These ids, of which those from `begin` on are learnt.
+  static Sequence behind(std::size_t begin, const Ids& ids) {
+    Sequence sequence;
+    sequence.input = sequence.labels = ids;
+    std::fill_n(sequence.labels.begin(), begin, static_cast<std::int32_t>(kPadTarget));
+    return sequence;
   }
 
   /// Tokens outside of `spans` have no part in the loss, nor have those that the tokenizer added; with `loss_on: all`
@@ -340,6 +387,28 @@ bool knows_ends(const Config& config, const Result<tokenizer::ChatWriterPtr>& ch
   return false;
 }
 
+/// False, with errors, where the set has keys that say something else than labelled records do: that their completions
+/// are what is learnt, with their ends, and that each is compared with another one of the set.
+bool fits_labels(const Config& config, const Inputs& inputs) {
+  bool fits = true;
+  const auto refuse = [&](const std::string& key, std::string_view value, const std::string& why) {
+    fits = false;
+    inputs.diagnostics.error(location_of(inputs.block, key),
+                             "data." + inputs.name + "." + key + " is " + std::string(value) +
+                                 ", but the loss is of labelled records, " + why,
+                             "remove " + key);
+  };
+  if (config.loss_on == LossOn::kAll || config.loss_on == LossOn::kLast) {
+    refuse("loss_on", to_text(config.loss_on), "of which it learns the completions");
+  }
+  if (config.train_on_eos != TrainOnEos::kTurn) {
+    refuse("train_on_eos", to_text(config.train_on_eos), "of which it learns the completions with their ends");
+  }
+  if (config.streaming) refuse("streaming", "true", "each of which is compared with another one of the set");
+  if (config.packing) refuse("packing", "true", "each of which is a row of its own");
+  return fits;
+}
+
 LongRecord long_record(TooLong word) {
   switch (word) {
     case TooLong::kCut: return LongRecord::kCut;
@@ -371,6 +440,8 @@ std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
   auto chat = chat_writer(config, **tokenizer, inputs);
   if (!chat || !knows_ends(config, *chat, **tokenizer, inputs)) return nullptr;
   RecordSetOptions options;
+  options.labelled = inputs.labelled && !inputs.new_rows;
+  if (options.labelled && !fits_labels(config, inputs)) return nullptr;
   options.files = find_text_files(config.path, config.exclude, FileKind::kRecords, inputs);
   if (options.files.empty()) return nullptr;
   const auto share = apply_split(config.split, config.split_by == SplitBy::kFiles, "lines", options.files, inputs);
@@ -388,8 +459,9 @@ std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
     }
   }
   options.settings = encoding_settings(inputs.block, **tokenizer);
-  options.parse = Encoder(*tokenizer, std::move(*chat), config);
-  options.format = {.text_field = text_field_of(config), .arrays = true};
+  if (options.labelled && !options.settings.empty()) options.settings += "labelled\n";  // the loss is no key of the set
+  options.parse = Encoder(*tokenizer, std::move(*chat), config, options.labelled);
+  options.format = {.text_field = options.labelled ? "" : text_field_of(config), .arrays = true};
   options.parse_text = [tokenizer = *tokenizer](const std::string& text) { return encoded_text(*tokenizer, text); };
   if (inputs.name == "train") options.if_too_large = "set streaming: true, and training.max_steps";
   if (!config.streaming || inputs.new_rows) return make_record_set(options, inputs);

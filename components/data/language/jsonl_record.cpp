@@ -242,7 +242,7 @@ Result<TextRecord> pair(const Node& object, const PairKeys& keys, const MessageN
 
 /// What the fields of a record are called.
 struct Names {
-  std::string text, answer, messages;
+  std::string text, answer, messages, label;
   PairKeys pair;
 };
 
@@ -251,6 +251,7 @@ Names names_of(const RecordColumns& columns) {
   return {given(columns.text, "text"),
           given(columns.completion, "completion"),
           given(columns.messages, "messages"),
+          given(columns.label, "label"),
           {given(columns.prompt, "prompt"), given(columns.chosen, "chosen"), given(columns.rejected, "rejected")}};
 }
 
@@ -264,6 +265,23 @@ Result<TextRecord> whole_text(const Node& object, const std::string& key) {
   const auto read = text_of(object, key);
   if (!read) return read.failure();
   return TextRecord{.text = read.value()};
+}
+
+/// A prompt, a completion and whether it is a desirable one; or a pair.
+Result<TextRecord> labelled_record(const Node& object, const Names& names, const MessageNames& of_messages) {
+  if (has(object, names.pair.chosen) || has(object, names.pair.rejected)) return pair(object, names.pair, of_messages);
+  for (const std::string& key : {names.pair.prompt, names.answer, names.label}) {
+    if (!has(object, key))
+      return Failure{key + " is missing", "a record has prompt, completion and label, or prompt, chosen and rejected"};
+  }
+  const Node& label = *object.find(names.label);
+  if (!label.is_bool()) {
+    return Failure{names.label + " is " + type_of(label) + ", not true or false",
+                   "write " + names.label + ": true for a desirable completion, false for another"};
+  }
+  Result<TextRecord> record = completion(object, names.pair.prompt, names.answer, of_messages);
+  if (record) record.value().desirable = label.as_bool();
+  return record;
 }
 
 Result<TextRecord> read_form(const Node& object, const Names& names, const RecordColumns& columns) {
@@ -345,13 +363,15 @@ Result<TextRecord> parse_text_record(const std::string& line, const RecordColumn
   const Node& object = parsed.value();
   if (!object.is_mapping()) return Failure{"not an object", ""};
   const Names names = names_of(columns);
-  Result<TextRecord> record = read_form(object, names, columns);
+  Result<TextRecord> record =
+      columns.labelled ? labelled_record(object, names, columns.of_messages) : read_form(object, names, columns);
   if (!record) return record;
-  if (is_bad_answer(record.value(), object)) {
+  if (!columns.labelled && is_bad_answer(record.value(), object)) {
     return Failure{"label is false: a bad answer would be learnt as a good one",
-                   "leave such records out: on_bad_record: skip"};
+                   "use loss: kto, which learns from both, or leave such records out: on_bad_record: skip"};
   }
   std::vector<std::string> read = fields_of(record.value(), object, names, columns);
+  if (columns.labelled && !record.value().is_pair()) read.push_back(names.label);
   if (auto wrong = add_tools(record.value(), object, columns, read)) return *wrong;
   // A good answer is learnt as one.
   if (const Node* label = object.find("label");
@@ -359,7 +379,8 @@ Result<TextRecord> parse_text_record(const std::string& line, const RecordColumn
     read.emplace_back("label");
   }
   const bool chosen_by_form = columns.text.empty() && columns.prompt.empty() && columns.completion.empty() &&
-                              columns.messages.empty() && columns.chosen.empty() && columns.rejected.empty();
+                              columns.messages.empty() && columns.chosen.empty() && columns.rejected.empty() &&
+                              !columns.labelled;
   for (std::string& field : unread_fields(object, read, chosen_by_form)) {
     record.value().unread.push_back(std::move(field));
   }

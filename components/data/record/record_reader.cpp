@@ -161,7 +161,11 @@ class Reader {
   }
 
   void keep(const EncodedRecord& record) {
-    read_.add({.number = record.place.number, .file = record.place.file, .cut = record.cut}, record.sequence);
+    read_.add({.number = record.place.number,
+               .file = record.place.file,
+               .desirable = record.sequence.desirable,
+               .cut = record.cut},
+              record.sequence);
     const Stored& stored = read_.sequences.back();
     const std::span<const std::int32_t> target(read_.target(stored), static_cast<std::size_t>(stored.outputs));
     const auto rejected_at = static_cast<std::size_t>(stored.rejected_at);  // 0: no pair

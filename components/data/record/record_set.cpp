@@ -10,6 +10,7 @@
 
 #include "components/data/block_location.h"
 #include "components/data/data.h"
+#include "components/data/record/other_completions.h"
 #include "components/data/record/record_encoder.h"
 #include "components/data/record/record_reader.h"
 #include "components/data/record/row_packer.h"
@@ -113,8 +114,10 @@ class RecordSet final : public TokenizedSet {
     const Range range = lengths(content_.sequences, &Stored::length);
     return counted_large(static_cast<std::int64_t>(paths().size()), "file", "files") + ", " +
            runner::core::format_bytes(content_.bytes) + ", " +
-           counted_large(static_cast<std::int64_t>(content_.sequences.size()), "line", "lines") + " of " +
-           (range.varies() ? with_commas(range.least) + " to " : "") + with_commas(range.most) + " " + units_ +
+           counted_large(static_cast<std::int64_t>(content_.sequences.size()),
+                         content_.has_labels ? "labelled record" : "line",
+                         content_.has_labels ? "labelled records" : "lines") +
+           " of " + (range.varies() ? with_commas(range.least) + " to " : "") + with_commas(range.most) + " " + units_ +
            (content_.account.cut > 0 ? " (" + with_commas(content_.account.cut) + " cut)" : "") + packed();
   }
 
@@ -202,6 +205,7 @@ BatchSpec signature_of(const RecordSetOptions& options, const Inputs& inputs, co
   }
   if (content.has_pairs) {
     signature.tensors.push_back({kRejectedAt, Dtype::kInt64, {kBatch}, false});
+    if (content.has_labels) signature.tensors.push_back({kDesirable, Dtype::kBool, {kBatch}, false});
     std::int64_t& positions = signature.find(kPositions)->max_length;  // of the longer sequence of a pair
     positions = std::max(options.max_seq_len.value_or(0), (positions + 1) / 2);
   }
@@ -238,6 +242,7 @@ bool fits_types(const RecordsRead& content, const Inputs& inputs) {
 
 /// False when an error was reported. Rows to predict are those of the file.
 bool make_rows(RecordsRead& content, const RecordSetOptions& options, const Inputs& inputs) {
+  if (options.labelled) add_other_completions(content, options.max_seq_len, !options.cut_left);
   if (!options.packing || inputs.new_rows) {
     one_record_a_row(content);
     return true;

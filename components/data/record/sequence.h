@@ -20,6 +20,7 @@ struct Sequence {
   std::vector<std::int32_t> decoder;  ///< [M]; empty: not given
   /// Of a pair, where the rejected sequence begins behind the chosen one; both have input and labels alone. 0: no pair.
   std::size_t rejected_at = 0;
+  bool desirable = true;               ///< of a labelled record, its label
   std::vector<std::string> odd_roles;  ///< of a conversation, those that may be misspelt
   std::vector<std::string> unread;     ///< fields of its record that mean something and are not read
 

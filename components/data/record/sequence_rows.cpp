@@ -70,6 +70,14 @@ at::Tensor rejected_at_of(const SequenceRows& all, Rows rows) {
   return tensor;
 }
 
+/// kDesirable of these rows.
+at::Tensor desirable_of(const SequenceRows& all, Rows rows) {
+  at::Tensor tensor = at::empty({static_cast<std::int64_t>(rows.size())}, at::kBool);
+  auto* to = tensor.mutable_data_ptr<bool>();
+  for (const Row* row : rows) *to++ = all.of(*row).front().desirable;
+  return tensor;
+}
+
 at::Tensor mask_of(const SequenceRows& all, Rows rows, std::int64_t width, bool fill_left) {
   return padded<bool>(all, rows, width, at::kBool, {false, fill_left}, [&all](const Stored& one, bool* to) {
     if (!one.masked) return std::fill_n(to, one.length, true);
@@ -121,6 +129,7 @@ void SequenceRows::write(Rows rows, const BatchSpec& signature, const RowFill& f
   }
   if (has_types) batch.set(kTokenTypes, copied(length, 0, &SequenceRows::types, &Stored::length));
   if (has_pairs) batch.set(kRejectedAt, rejected_at_of(*this, rows));
+  if (has_labels) batch.set(kDesirable, desirable_of(*this, rows));
   if (has_decoder) batch.set(kDecoderInput, copied(outputs, fill.id, &SequenceRows::decoder, &Stored::outputs));
 }
 

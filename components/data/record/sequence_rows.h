@@ -30,6 +30,7 @@ struct SequenceRows {
     std::int64_t number = 0;               ///< in its file, from 1
     std::size_t file = 0;
     std::int64_t rejected_at = 0;  ///< of a pair: that of Sequence
+    bool desirable = true;         ///< of a labelled record: its label
     bool cut = false;              ///< the record was longer
     bool masked = false;           ///< has a mask with zeros
     bool scattered = false;        ///< with zeros in front of ones
@@ -44,6 +45,7 @@ struct SequenceRows {
   std::vector<Stored> sequences;
   std::vector<Row> rows;
   bool has_types = false, has_decoder = false, has_pairs = false;
+  bool has_labels = false;  ///< rows are labelled records, each with a second sequence as those of pairs
 
   std::span<const Stored> of(const Row& row) const { return {sequences.data() + row.first, row.count}; }
   const std::int32_t* input(const Stored& stored) const { return values.data() + stored.at; }

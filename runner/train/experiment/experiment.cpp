@@ -24,6 +24,7 @@
 #include "runner/core/units.h"
 #include "runner/distributed/process_group.h"
 #include "runner/registry/config_parse.h"
+#include "runner/registry/registry.h"
 #include "runner/registry/validate.h"
 #include "runner/train/data/referenced_data.h"
 #include "runner/train/data/sample_lengths.h"
@@ -86,10 +87,14 @@ void build_data(Experiment& experiment, const BuildOptions& options, Diagnostics
   };
   const bool is_named = options.new_rows.empty() && !options.data_sets.empty();
   const auto tokenizer = components::data::tokenizer_source(experiment.recipe.tokenizer, diagnostics);
+  const registry::Fragment* loss =
+      registry::Registry::builtin().find("loss", registry::type_of(experiment.recipe.loss));
+  const bool labelled = loss != nullptr && loss->records == "labelled";
   const auto build = [&](const std::string& name, const Node& block) {
     components::data::Inputs inputs{name, block, diagnostics, options.meta, experiment.train_data.get(), seed};
     if (is_named && wanted(name)) inputs.keep = options.keep;
     inputs.tokenizer = tokenizer;
+    inputs.labelled = labelled;
     return components::data::build(block, inputs);
   };
   for (const auto& [name, block] : data) {
@@ -246,7 +251,7 @@ void add_reference(Experiment& experiment, Diagnostics& diagnostics) {
   if (!reads && experiment.recipe.teacher) {
     diagnostics.error(experiment.recipe.location("teacher"),
                       "teacher is the reference of a loss, and the recipe's loss compares with none",
-                      "use loss: dpo without reference_free, or remove teacher");
+                      "use loss: kto, or dpo without reference_free, or remove teacher");
   }
   if (!reads) return;
   const auto add = [](std::shared_ptr<components::data::Dataset>& set) {

@@ -1,5 +1,6 @@
 #include "runner/train/experiment/step_wait.h"
 
+#include "components/loss/loss.h"
 #include "generated/section/faults.h"
 #include "generated/section/launch.h"
 #include "generated/section/precision.h"
@@ -18,6 +19,9 @@ std::string step_wait_reason(const Experiment& experiment) {
     return key + " is " + std::string(value) + ", which decides before the optimizer steps";
   };
   if (recipe.launch->num_processes > 1) return "the CPU waits for what the processes exchange";
+  if (experiment.loss->needs_estimate()) {
+    return "the loss is compared with an estimate of the whole step, made before its first backward pass";
+  }
   if (read_precision(*recipe.precision).scaler.enabled) {
     return "precision.mode is " + std::string(to_text(recipe.precision->mode)) +
            ", and the loss scale and learning rate of the next step depend on an overflow in this one";

@@ -34,13 +34,17 @@ void check_set(const Reader& reader, const std::vector<TensorSpec>& outputs, con
                const BatchSpec& given, Diagnostics& diagnostics) {
   for (const std::string& name : reader.names) {
     if (find_spec(outputs, name) != nullptr || given.find(name) != nullptr) continue;
-    if (name == components::kRejectedAt) {
+    if (name == components::kRejectedAt || name == components::kDesirable) {
+      const bool are_pairs = name == components::kRejectedAt;
       diagnostics.error(reader.block.location(),
-                        registry::type_of(reader.block) +
-                            " needs pairs of a chosen and a rejected completion, but data." + set + " has none",
-                        "give it records with prompt, chosen and rejected, or remove it");
-      continue;
+                        registry::type_of(reader.block) + " needs " +
+                            (are_pairs ? "pairs of a chosen and a rejected completion" : "records with a label") +
+                            ", but data." + set + " has none",
+                        are_pairs ? "give it records with prompt, chosen and rejected, or remove it"
+                                  : "give it records with prompt, completion and label, or remove it");
+      return;  // what else it lacks comes with these
     }
+    if (name == components::loss::kEstimate) continue;  // of the training and evaluations themselves
     if (name == components::kReferenceChosen || name == components::kReferenceRejected) continue;  // of these pairs
     diagnostics.error(reader.block.location(),
                       registry::type_of(reader.block) + " reads \"" + name + "\", which data." + set + " does not give",

@@ -3,6 +3,7 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/tensor.h>
 
 #include <algorithm>
 #include <exception>
@@ -225,6 +226,40 @@ bool reads_output(const Experiment& experiment, const EvalOptions& options) {
          });
 }
 
+/// Passes over a set; false when interrupted. Where memory runs out in one process, all throw.
+bool make_passes(const Experiment& experiment, const EvalOptions& options, const std::function<bool()>& passes) {
+  bool complete = false;
+  std::exception_ptr out_of_memory;
+  try {
+    complete = passes();
+  } catch (const std::exception& error) {
+    // If rank 0 reads for all, it would keep sending batches that no rank takes.
+    if (experiment.ranks == nullptr || options.rank_0_reads || !is_out_of_memory(error)) throw;
+    out_of_memory = std::current_exception();
+  }
+  if (experiment.ranks != nullptr) share_out_of_memory(*experiment.ranks, out_of_memory);
+  return complete;
+}
+
+/// What the loss has to know of the whole set, as a mean over it; nothing when interrupted.
+std::optional<double> estimate_of(const Experiment& experiment, const components::data::Dataset& data,
+                                  const EvalOptions& options) {
+  double sum = 0;
+  std::int64_t count = 0;
+  const bool complete = make_passes(experiment, options, [&] {
+    return predict(experiment, data, options, [&](std::int64_t, const components::TensorMap& batch) {
+      const components::Autocast autocast(options.loss_alone ? options.autocast : components::AutocastOptions{});
+      sum += experiment.loss->estimate_of(batch).item<double>();
+      count += experiment.loss->count(batch);
+    });
+  });
+  const at::Tensor sums = at::tensor({complete ? 0.0 : 1.0, sum, static_cast<double>(count)}, at::kDouble);
+  if (experiment.ranks != nullptr) experiment.ranks->begin_all_reduce(sums, "the evaluation's estimate")->wait();
+  const auto* values = sums.const_data_ptr<double>();
+  if (values[0] != 0.0) return std::nullopt;
+  return values[1] / std::max(1.0, values[2]);
+}
+
 }  // namespace
 
 std::optional<EvalResult> evaluate(const Experiment& experiment, const std::string& name,
@@ -241,34 +276,36 @@ std::optional<EvalResult> evaluate(const Experiment& experiment, const std::stri
   for (const BuiltCallback& one : experiment.callbacks) one.callback->on_eval_begin(name, data);
   EvalOptions how = options;
   how.loss_alone = options.loss_alone && !reads_output(experiment, options);
+  std::optional<double> estimate;
+  if (experiment.loss->needs_estimate()) {
+    estimate = estimate_of(experiment, data, how);
+    if (!estimate) return std::nullopt;
+  }
   const auto losses_of = [&](const components::TensorMap& batch) {
     if (!how.loss_alone) return experiment.loss->sums(batch);
     const components::Autocast autocast(options.autocast);  // of the projection
     return experiment.loss->sums(batch);
   };
-  const auto judge = [&](std::int64_t first, const components::TensorMap& batch) {
+  const auto judge = [&](std::int64_t first, const components::TensorMap& read) {
+    components::TensorMap batch = read;
+    const std::int64_t samples = read.items().front().tensor.size(0);
+    if (estimate) {
+      const auto options_of_loss = at::TensorOptions(at::kFloat).device(experiment.device);
+      batch.set(components::loss::kEstimate, at::full({samples}, *estimate, options_of_loss));
+    }
     const std::vector<double> sums = losses_of(batch);
     const std::vector<std::int64_t> counts = experiment.loss->counts(batch);
     for (std::size_t i = 0; i < means; ++i) {
       loss.sums[i] += sums[i];
       loss.counts[i] += counts[i];
     }
-    result.samples += batch.items().front().tensor.size(0);
+    result.samples += samples;
     for (const auto& metric : experiment.metrics) metric->update(batch, sums.front(), counts.front());
     for (const BuiltCallback& one : experiment.callbacks) {
       one.callback->on_eval_batch({first, batch, *experiment.loss});
     }
   };
-  bool complete = false;
-  std::exception_ptr out_of_memory;
-  try {
-    complete = predict(experiment, data, how, judge);
-  } catch (const std::exception& error) {
-    // If rank 0 reads for all, it would keep sending batches that no rank takes.
-    if (experiment.ranks == nullptr || options.rank_0_reads || !is_out_of_memory(error)) throw;
-    out_of_memory = std::current_exception();
-  }
-  if (experiment.ranks != nullptr) share_out_of_memory(*experiment.ranks, out_of_memory);
+  const bool complete = make_passes(experiment, options, [&] { return predict(experiment, data, how, judge); });
   components::loss::Figures figures = experiment.loss->take_figures();
   figures.sums.resize(figure_names.size());
   figures.counts.resize(figure_names.size());

@@ -53,7 +53,9 @@ void StepMetrics::log(std::int64_t step, const StepResult& result, double second
   }
   add(6, static_cast<double>(memory_bytes_));
   if (peak_flops_ > 0 && flops > 0) add(7, flops / peak_flops_);
-  for (std::size_t i = 0; i < result.figures.size(); ++i) values_.push_back({figure_ids_[i], result.figures[i]});
+  for (std::size_t i = 0; i < result.figures.size(); ++i) {
+    if (result.figures[i]) values_.push_back({figure_ids_[i], *result.figures[i]});
+  }
   if (result.loss_scale) {
     if (!loss_scale_id_) loss_scale_id_ = run_.metric("loss_scale");
     values_.push_back({*loss_scale_id_, *result.loss_scale});

@@ -78,6 +78,12 @@ std::string checksum_of_pairs(const Dataset& pairs) {
   return checksum.text();
 }
 
+/// `24 pairs`
+std::string counted_samples(const Dataset& pairs) {
+  const bool are_records = pairs.signature().find(components::kDesirable) != nullptr;
+  return core::counted(pairs.size(), are_records ? "record" : "pair", are_records ? "records" : "pairs");
+}
+
 EvalOptions pass_options(const Experiment& experiment) {
   const StepperOptions stepper = stepper_options(experiment.recipe);
   EvalOptions options;
@@ -109,7 +115,7 @@ class Pass {
           const components::Autocast autocast(options.loss_alone ? options.autocast : components::AutocastOptions{});
           const at::Tensor figures = experiment_.loss->reference_of(batch).cpu();
           figures_N2.narrow(0, first, figures.size(0)).copy_(figures);
-          tell(name, first, size);
+          tell(name, first, pairs);
         });
     if (!complete) figures_N2[size].fill_(1.0);
     if (experiment_.ranks != nullptr)
@@ -122,12 +128,12 @@ class Pass {
   }
 
  private:
-  void tell(const std::string& name, std::int64_t done, std::int64_t size) {
+  void tell(const std::string& name, std::int64_t done, const Dataset& pairs) {
     const std::int64_t now = core::system_clock().monotonic_ns();
     if (!experiment_.is_first() || now - told_ns_ < kTold_ns) return;
     told_ns_ = now;
     core::log_info("reference log-probabilities of data." + name + ": " + std::to_string(done) + " of " +
-                   core::counted(size, "pair", "pairs"));
+                   counted_samples(pairs));
   }
 
   static ReferenceFigures split(const at::Tensor& figures_N2, std::int64_t size) {
@@ -176,8 +182,8 @@ class Preparation {
           write_reference(path_in(options_.run_dir, name), origin, *figures);
         }
         const auto ns = static_cast<double>(core::system_clock().monotonic_ns() - begin_ns);
-        core::log_info("computed the reference log-probabilities of " + core::counted(set.size(), "pair", "pairs") +
-                       " of data." + name + " in " + core::format_duration(ns * 1e-9));
+        core::log_info("computed the reference log-probabilities of " + counted_samples(set.pairs()) + " of data." +
+                       name + " in " + core::format_duration(ns * 1e-9));
       }
     }
     set.set_figures(*std::move(figures));

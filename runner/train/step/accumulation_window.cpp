@@ -1,6 +1,7 @@
 #include "runner/train/step/accumulation_window.h"
 
 #include <ATen/ops/empty.h>
+#include <ATen/ops/full.h>
 #include <ATen/record_function.h>
 
 #include <algorithm>
@@ -213,6 +214,20 @@ double AccumulationWindow::loss_factor() const {
 std::int64_t AccumulationWindow::busiest_batches() const {
   const std::int64_t processes = options_.schedule.num_processes;
   return (recipe_batches_ + processes - 1) / processes;
+}
+
+std::int64_t AccumulationWindow::busiest_passes() const {
+  std::map<int, std::int64_t> passes;
+  std::int64_t most = 0;
+  for (const int owner : owners_) most = std::max(most, ++passes[owner]);
+  return most;
+}
+
+void AccumulationWindow::set_estimate(double sum) {
+  const double mean = sum / static_cast<double>(std::max<std::int64_t>(1, samples_));
+  for (MicroBatch& micro : mine_) {
+    micro.tensors.set(components::loss::kEstimate, at::full({micro.samples}, mean, at::kFloat));
+  }
 }
 
 // Frees all but the last batch, which the next window reuses, to make room for the optimizer.

@@ -39,6 +39,8 @@ class AccumulationWindow {
   /// Frees what no later step reuses, before the optimizer needs room.
   void release();
   void clear() { mine_.clear(); }
+  /// Adds kEstimate to each micro-batch, of a sum over the samples of all processes.
+  void set_estimate(double sum);
 
   /// Those of this process.
   const std::vector<MicroBatch>& mine() const { return mine_; }
@@ -61,6 +63,8 @@ class AccumulationWindow {
   bool is_full() const { return samples_ == options_.loader.micro_batch_size * options_.window_batches; }
   /// Micro-batches of the busiest process, in the recipe's size.
   std::int64_t busiest_batches() const;
+  /// Passes of the busiest process.
+  std::int64_t busiest_passes() const;
   /// Micro-batches of other ranks after this rank's last one.
   std::int64_t others_after() const { return others_after_; }
   /// The part of `all` the window's samples that a rank had.

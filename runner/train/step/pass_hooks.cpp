@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <limits>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -114,8 +115,10 @@ void PassHooks::finish(StepResult& result, const std::exception_ptr& out_of_memo
     }
     notes.erase(notes.begin(), notes.begin() + static_cast<std::ptrdiff_t>(kOwnNotes + 2 * figure_count));
   }
-  result.figures = std::move(figures.sums);
-  for (std::size_t i = 0; i < figure_count; ++i) result.figures[i] /= static_cast<double>(figures.counts[i]);
+  result.figures.assign(figure_count, std::nullopt);
+  for (std::size_t i = 0; i < figure_count; ++i) {
+    if (figures.counts[i] > 0) result.figures[i] = figures.sums[i] / static_cast<double>(figures.counts[i]);
+  }
 }
 
 /// For the message of a process that others wait for.

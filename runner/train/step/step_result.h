@@ -16,8 +16,9 @@ struct StepResult {
   double loss = 0;                  ///< mean over the accumulation window
   std::optional<double> grad_norm;  ///< before clipping; only when clipping or requested
   double lr = 0;                    ///< learning rate of this step
-  /// What the loss measures beside its sum, by Loss::figure_names(): means over the accumulation window.
-  std::vector<double> figures = {};
+  /// What the loss measures beside its sum, by Loss::figure_names(): means over the accumulation window; nothing where
+  /// it has no element of one.
+  std::vector<std::optional<double>> figures = {};
   std::int64_t samples = 0, tokens = 0, micro_batches = 0;
   std::int64_t target_tokens = 0;    ///< AccumulationWindow::target_tokens()
   double flops = 0;                  ///< AccumulationWindow::flops()

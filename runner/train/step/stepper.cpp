@@ -10,6 +10,7 @@
 #include "runner/train/step/first_bad_tensor.h"
 #include "runner/train/step/pass_hooks.h"
 #include "runner/train/step/pass_runner.h"
+#include "runner/train/step/window_estimate.h"
 
 namespace runner::train {
 namespace {
@@ -79,6 +80,7 @@ StepResult Stepper::open_window(bool want_grad_norm) {
   const std::int64_t begin_ns = clock.monotonic_ns();
   window_.fetch(micro_batch_size_);
   result.data_seconds = static_cast<double>(clock.monotonic_ns() - begin_ns) * 1e-9;
+  if (experiment_.loss->needs_estimate()) estimate_window(experiment_, window_, options_.autocast);
   result.lr = experiment_.optimizer->lr();
   drop_gradients(parameters_);  // kept until the next step: first_bad_tensor() inspects them
   strategy_.begin_step({scaler_.scale(), scaler_.enabled(), want_grad_norm, window_.passes()});

@@ -12,8 +12,9 @@ namespace tests {
 BuiltData build_data(const std::string& text, const BuildData& options) {
   const runner::core::Node node = block("data", text);
   runner::core::Diagnostics diagnostics;
-  auto data = components::data::build(
-      node, {options.name, node, diagnostics, options.header_only, options.train, options.seed});
+  components::data::Inputs inputs{options.name, node, diagnostics, options.header_only, options.train, options.seed};
+  inputs.labelled = options.labelled;
+  auto data = components::data::build(node, inputs);
   CHECK((data == nullptr) == diagnostics.has_errors());
   return {data, runner::core::render(diagnostics, {.color = false, .excerpts = false})};
 }

@@ -19,6 +19,7 @@ struct BuildData {
   const components::data::Dataset* train = nullptr;
   bool header_only = false;
   std::uint64_t seed = 1337;
+  bool labelled = false;  ///< Inputs::labelled
 };
 
 BuiltData build_data(const std::string& text, const BuildData& options = {});

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "components/tensor/preferences.h"
 #include "components/tensor/tensor_spec.h"
 #include "runner/core/platform/files.h"
 #include "tests/components/data/building.h"
@@ -49,11 +50,12 @@ std::string block(const std::string& more = "") {
 }
 
 /// All that a set is, and what was said of it.
-std::string all_of(const std::string& text) {
-  const auto built = build_data(text);
+std::string all_of(const std::string& text, bool labelled = false) {
+  const auto built = build_data(text, {.labelled = labelled});
   if (built.data == nullptr) return built.messages;
   std::string all = built.messages + built.data->describe() + built.data->account().reasons;
   for (std::int64_t i = 0; i < built.data->size(); i += 97) {
+    if (labelled) all += fetched(*built.data, {i}, components::kDesirable)[0] != 0.0 ? "good " : "bad ";
     for (const char* port : {components::kInput, components::kTarget}) {
       for (const double id : fetched(*built.data, {i}, port))
         all += std::to_string(static_cast<std::int64_t>(id)) + " ";
@@ -67,7 +69,10 @@ std::string all_of(const std::string& text) {
 TEST_CASE("ids are kept by content, and a damaged file of them is not used", "[data][jsonl][record_cache]") {
   std::string records;
   while (records.size() < static_cast<std::size_t>(RecordCache::kWorthBytes) + 1000) {
-    records += R"({"prompt": ")" + std::string(3000, 'a') + R"(", "completion": "b", "system": "c"})" + "\n{}\n";
+    for (const char* label : {"true", "false"}) {
+      records += R"({"prompt": ")" + std::string(3000, 'a') + R"(", "completion": "b", "system": "c", "label": )" +
+                 label + "}\n{}\n";
+    }
   }
   const tests::TokenizerFolder folder(records);
   const CacheFolder cache;
@@ -84,6 +89,12 @@ TEST_CASE("ids are kept by content, and a damaged file of them is not used", "[d
     all_of(block(more));
     return cache.files().size() - before;
   };
+  const std::string labelled = all_of(block(), true);
+  CHECK((labelled != first));
+  CHECK(cache.files().size() == 2);  // a loss that reads labels makes other sequences
+  CHECK((all_of(block(), true) == labelled));
+  for (const char* label : {"good", "bad"}) CHECK(labelled.find(label) != std::string::npos);
+  CHECK(cache.files().size() == 2);
   CHECK(with(", loss_on: all") == 1);
   CHECK(with(", split: ':50%'") == 1);
   CHECK(with(", pad_to_multiple_of: 8") == 0);

@@ -66,6 +66,7 @@ TensorMap batch_of(const Json& recorded) {
   batch.set(components::kInput, ids(recorded["input"]));
   batch.set(components::kTarget, ids(recorded["target"]));
   batch.set(components::kRejectedAt, ids(recorded["rejected_at"]));
+  batch.set(components::kDesirable, ids(recorded["desirable"]).to(at::kBool));
   batch.set(components::kReferenceChosen, floats(recorded["reference_chosen"]));
   batch.set(components::kReferenceRejected, floats(recorded["reference_rejected"]));
   return batch;
@@ -89,6 +90,14 @@ TEST_CASE("losses of pairs have the values, figures and gradients of TRL", "[los
           tensors.set(components::kProjection, weight);
         } else {
           tensors.set(components::kOutput, at::linear(hidden, weight));
+        }
+        if (one.contains("reference_rejected")) {
+          tensors.set(components::kReferenceRejected, floats(one["reference_rejected"]));
+        }
+        if (built.loss->needs_estimate()) {
+          const double estimate = built.loss->estimate_of(tensors).item<double>() / 3.0;
+          CHECK(estimate == Approx(one["estimate"].get<double>()).epsilon(1e-5));
+          tensors.set(components::loss::kEstimate, at::full({3}, estimate, at::kFloat));
         }
         const auto further = one["further_counts"].get<std::vector<std::int64_t>>();
         REQUIRE(built.loss->further_means() == further.size());

@@ -25,11 +25,11 @@ constexpr double kLow = 2e-2;  // of bfloat16
 
 std::string parity(const std::string& path) { return tests::source_dir() + "/tests/parity/" + path; }
 
-/// Files of a training of language: rows of unlike lengths, conversations, pairs.
+/// Files of a training of language: rows of unlike lengths, conversations, pairs, labelled records.
 class Place {
  public:
   Place() {
-    std::string ids, padded, holes, chat, pairs;
+    std::string ids, padded, holes, chat, pairs, labelled;
     for (int i = 0; i < 24; ++i) {
       const std::string number = std::to_string(i);
       std::string row;
@@ -44,12 +44,15 @@ class Place {
               R"( even?"}, {"role": "assistant", "content": "Look at digit )" + std::to_string(i * 7 % 9) + "\"}]}\n";
       pairs += R"({"prompt": "Is )" + number + R"( even?", "chosen": " Look at )" + std::to_string(i * 7 % 9) +
                R"(.", "rejected": " I do not know )" + number + ".\"}\n";
+      labelled += R"({"prompt": "Is )" + number + R"( even?", "completion": " Look at )" + std::to_string(i * 7 % 9) +
+                  R"(.", "label": )" + (i % 3 == 0 ? "false" : "true") + "}\n";
     }
     write("ids.jsonl", ids);
     write("padded.jsonl", padded);
     write("holes.jsonl", holes);
     write("chat.jsonl", chat);
     write("pairs.jsonl", pairs);
+    write("labelled.jsonl", labelled);
     write("lines.txt", chat);
     write("tokenizer.json",
           core::read_file(tests::source_dir() + "/recipes/examples/data/tokenizer.json", 1 << 24).value());
@@ -171,6 +174,10 @@ TEST_CASE("preferences train on another device", "[.][accelerator]") {
       {"CPO", of_texts("pairs.jsonl", "", "{type: cpo, beta: 0.5, label_smoothing: 0.1}")},
       {"SimPO, in micro-batches",
        of_texts("pairs.jsonl", "", "{type: cpo, loss_type: simpo, beta: 2}"),
+       {"training.micro_batch_size=2", "training.global_batch_size=4"}},
+      {"KTO", of_texts("labelled.jsonl", "", "{type: kto, beta: 0.5}")},
+      {"KTO of pairs, in micro-batches",
+       of_texts("pairs.jsonl", "", "{type: kto, beta: 0.5, desirable_weight: 1.5}"),
        {"training.micro_batch_size=2", "training.global_batch_size=4"}},
       {"ORPO", of_texts("pairs.jsonl", "", "orpo")},
   });

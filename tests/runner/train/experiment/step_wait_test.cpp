@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runner/train/experiment/experiment.h"
+#include "tests/components/data/tokenizer_folder.h"
 #include "tests/support/folder.h"
 #include "tests/support/torch/recipe_experiment_torch.h"
 
@@ -55,6 +56,23 @@ TEST_CASE("a step waits where something other than the device decides whether it
     INFO(c.reason);
     CHECK(step_wait_reason(*tests::experiment_of_recipe(c.sets)) == c.reason);
   }
+}
+
+TEST_CASE("a step waits where the loss needs an estimate of all its samples", "[train][faults]") {
+  const tests::TokenizerFolder folder(R"({"prompt": "a", "completion": " b", "label": true})"
+                                      "\n");
+  folder.write("recipe.yaml", R"(
+recipe_version: 1
+model: {type: llama, n_layer: 1, n_head: 2, n_embd: 16}
+tokenizer: {type: file, path: tokenizer.json}
+data: {train: {type: jsonl, path: a.jsonl}}
+loss: kto
+optimizer: {type: adamw, lr: 0.1}
+training: {max_steps: 1, micro_batch_size: 1}
+)");
+  CHECK(step_wait_reason(*tests::experiment_of_recipe()) ==
+        "the loss is compared with an estimate of the whole step, made before its first backward pass");
+  CHECK(step_wait_reason(*tests::experiment_of_recipe({"loss.loss_type=apo_zero_unpaired"})).empty());
 }
 
 }  // namespace runner::train
