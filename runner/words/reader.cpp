@@ -180,7 +180,8 @@ void Reader::tell(const Node::Entry& entry, const Outcome& outcome, const std::s
     text = word.path;
     if (outcome.value && text_of(*outcome.value) != text_of(entry.value)) text += ": " + shown(*outcome.value);
   } else if (outcome.kind == Kind::kChanged) {
-    text = word.path + (outcome.value ? ": " + shown(*outcome.value) : "") + "; " + outcome.text;
+    const bool has_value = outcome.value && !outcome.value->is_null();
+    text = word.path + (has_value ? ": " + shown(*outcome.value) : "") + "; " + outcome.text;
   } else if (outcome.kind == Kind::kRefused && text.empty()) {
     text = "no equivalent";
   }

@@ -96,10 +96,11 @@ def trainer(folder, keys):
 
 
 def trl(folder, keys):
-    """`folder`: of the package. Classes of SFT, DPO, KTO and rewards, of the model and of the data."""
+    """`folder`: of the package. Classes of SFT, DPO, KTO, rewards, CPO and ORPO, of the model and of the data."""
     missing = []
     for path in ("trainer/base_config.py", "trainer/sft_config.py", "trainer/dpo_config.py", "trainer/kto_config.py",
-                 "trainer/reward_config.py", "trainer/model_config.py", "scripts/utils.py"):
+                 "trainer/reward_config.py", "experimental/cpo/cpo_config.py", "experimental/orpo/orpo_config.py",
+                 "trainer/model_config.py", "scripts/utils.py"):
         classes = dict(fields_of((pathlib.Path(folder) / path).read_text()))
         inner = classes.pop("DatasetConfig", [])
         missing += missing_of(classes.items(), keys)

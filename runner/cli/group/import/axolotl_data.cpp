@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
+#include <cstdint>
 #include <filesystem>
 #include <iterator>
 #include <optional>
@@ -27,9 +29,12 @@ using words::asks_for_something;
 using words::Reader;
 using Kind = words::Outcome::Kind;
 
-/// A part of the records, in percent.
+/// A part of the records, in percent or by their number; the end of a number may be open.
 struct Range {
   double begin = 0, end = 100;
+  bool is_number = false;
+
+  bool has_end() const { return !is_number || end > 0; }
 };
 
 /// Which records of a set count; `split`: of a data set of the Hub its name, "" of files.
@@ -38,7 +43,17 @@ struct Part {
   std::string split = {};
 };
 
-/// `train[:20%]`: the name of a split and the part of it. Nothing for what is not in percent.
+/// One side of a range, with or without `%`; "" leaves the number as it is.
+bool read_side(std::string_view part, bool is_number, double& number) {
+  if (part.empty()) return true;
+  if (part.ends_with('%') == is_number) return false;
+  const char* const end = part.data() + part.size() - (is_number ? 0 : 1);
+  const auto [at, error] = std::from_chars(part.data(), end, number);
+  const bool is_whole = number == std::floor(number);
+  return error == std::errc{} && at == end && number >= 0 && (is_number ? is_whole : number <= 100);
+}
+
+/// `train[:20%]` or `train[:1000]`: the name of a split and the part of it. Nothing for what is neither.
 std::optional<std::pair<std::string, Range>> split_of(const std::string& text) {
   const std::size_t bracket = text.find('[');
   if (bracket == std::string::npos) return std::pair{text, Range{}};
@@ -46,23 +61,43 @@ std::optional<std::pair<std::string, Range>> split_of(const std::string& text) {
   const std::size_t colon = inside.find(':');
   if (colon == std::string_view::npos || !inside.ends_with("]")) return std::nullopt;
   Range range;
-  const auto read = [](std::string_view part, double& number) {
-    if (part.empty()) return true;
-    const char* const end = part.data() + part.size() - 1;
-    const auto [at, error] = std::from_chars(part.data(), end, number);
-    return part.ends_with('%') && error == std::errc{} && at == end && number >= 0 && number <= 100;
-  };
-  const bool is_good = read(inside.substr(0, colon), range.begin) &&
-                       read(inside.substr(colon + 1, inside.size() - colon - 2), range.end) && range.begin < range.end;
+  range.is_number = inside.size() > 2 && inside.find('%') == std::string_view::npos;
+  if (range.is_number) range.end = 0;
+  const bool is_good = read_side(inside.substr(0, colon), range.is_number, range.begin) &&
+                       read_side(inside.substr(colon + 1, inside.size() - colon - 2), range.is_number, range.end) &&
+                       (range.begin < range.end || !range.has_end());
   return is_good ? std::optional(std::pair{text.substr(0, bracket), range}) : std::nullopt;
 }
 
 /// As `split` of a data set has it; "" for all.
 std::string text_of(const Range& range) {
+  if (range.is_number) {
+    const std::string begin = range.begin > 0 ? core::number_text(range.begin) : "";
+    return "[" + begin + ":" + (range.has_end() ? core::number_text(range.end) : "") + "]";
+  }
   const std::string begin = range.begin > 0 ? percent_of(range.begin / 100) : "";
   const std::string end = range.end < 100 ? percent_of(range.end / 100) : "";
   return begin.empty() && end.empty() ? "" : begin + ":" + end;
 }
+
+/// Records of preferences, by the `type` that says how Axolotl reads them.
+struct PairForm {
+  enum class Prompt { kText, kMessages, kInConversations };
+  const char* type;
+  Prompt prompt;
+  const char* chat_format = "";  ///< roux's, where the type says it; else that of the set
+};
+constexpr PairForm kPairForms[] = {
+    {"user_defined.default", PairForm::Prompt::kText},
+    {"passthrough.default", PairForm::Prompt::kText},
+    {"chat_template.default", PairForm::Prompt::kMessages},
+    {"chat_template.argilla_chat", PairForm::Prompt::kInConversations},
+    {"chat_template.argilla", PairForm::Prompt::kInConversations},
+    {"chatml.argilla_chat", PairForm::Prompt::kInConversations, "chatml"},
+    {"chatml.ultra", PairForm::Prompt::kInConversations, "chatml"},
+    {"llama3.argilla_chat", PairForm::Prompt::kInConversations, "llama3"},
+    {"llama3.ultra", PairForm::Prompt::kInConversations, "llama3"},
+};
 
 /// The sets of one list.
 class Sets {
@@ -87,21 +122,46 @@ class Sets {
     for (const Node& set : lists_.items()) made_.push_back(read(set, made_.size()));
   }
 
-  /// One block; `part`: of each set, in fractions of what it has. Null without sets.
+  /// One block; from `begin` to `end` of each set, in fractions of what it has. Null without sets.
   Node joined(double begin, double end) const {
     std::vector<Node> sets;
     for (const auto& [set, part] : made_) {
-      const double size = part.range.end - part.range.begin;
-      sets.push_back(set);
-      std::string split = text_of({part.range.begin + size * begin, part.range.begin + size * end});
-      if (!part.split.empty()) split = part.split + (split.empty() ? "" : "[" + split + "]");
-      if (!split.empty()) sets.back().set("split", Node::string(split));
+      Range range = part.range;
+      if (begin > 0 || end < 1) {
+        const double size = range.end - range.begin;
+        range.end = rounded(range.begin + size * end, range);
+        range.begin = rounded(range.begin + size * begin, range);
+      }
+      sets.push_back(with_split(set, part, text_of(range)));
     }
-    return sets.empty() ? Node::null() : joined_sets(std::move(sets), "");
+    return sets.empty() ? Node::null() : joined_sets(std::move(sets));
+  }
+  /// Of the only set the last `count` records, or all but these.
+  Node slice(std::int64_t count, bool is_end) const {
+    const std::string border = "-" + std::to_string(count);
+    const auto& [set, part] = made_.front();
+    return with_split(set, part, is_end ? "[" + border + ":]" : "[:" + border + "]");
+  }
+  /// Whether `slice` can be made.
+  bool is_one_whole() const {
+    return made_.size() == 1 && made_[0].second.range.begin == 0 && made_[0].second.range.end == 100;
+  }
+  /// Whether a fraction of each can be.
+  bool have_ends() const {
+    return std::all_of(made_.begin(), made_.end(), [](const auto& one) { return one.second.range.has_end(); });
   }
   bool has_chat() const { return has_chat_; }
+  bool has_variables() const { return has_variables_; }
 
  private:
+  static double rounded(double border, const Range& range) { return range.is_number ? std::round(border) : border; }
+  /// `range`: as text_of() writes one.
+  static Node with_split(Node set, const Part& part, std::string range) {
+    if (!part.split.empty() && !range.empty() && range.front() != '[') range = "[" + range + "]";
+    if (const std::string split = part.split + range; !split.empty()) set.set("split", Node::string(split));
+    return set;
+  }
+
   bool is_pretraining() const { return key_ == "pretraining_dataset"; }
   bool is_streamed() const { return is_pretraining() || reader_.get("streaming") != nullptr; }
   bool has_pairs() const { return reader_.get("rl") != nullptr; }
@@ -125,21 +185,31 @@ class Sets {
     return {draft.ordered(), part};
   }
 
+  /// The split that a stream reads where none is written; no part of a stream can be.
+  bool is_usual(const std::string& split) const { return split == "train" && is_streamed() && key_ != "test_datasets"; }
+
   Part take_split(const Node& set) {
     const Node *written = set.find("split"), *files = set.find("data_files");
     const bool is_named = !is_local(set) && (files == nullptr || !asks_for_something(*files));
-    if (written == nullptr || !asks_for_something(*written)) return {.range = {}, .split = is_named ? "train" : ""};
+    if (written == nullptr || !asks_for_something(*written))
+      return {.range = {}, .split = is_named && !is_usual("train") ? "train" : ""};
     const auto split = split_of(written->scalar_text());
     if (!split) {
       reader_.refuse(*written, prefix_ + "split", "the split " + core::quote(written->scalar_text()) + " is not read",
-                     "write a part in percent, such as \"train[:10%]\"");
+                     "write a part such as \"train[:10%]\" or \"train[:1000]\"");
       return {};
     }
     if (split->first != "train" && is_local(set)) {
       reader_.refuse(*written, prefix_ + "split", "a file has no split " + core::quote(split->first),
                      "remove it, and name the file of the split in path");
     }
-    return {.range = split->second, .split = is_named ? split->first : ""};
+    const bool is_part = !text_of(split->second).empty();
+    if (is_streamed() && key_ != "test_datasets" && (is_part || (is_named && split->first != "train"))) {
+      reader_.refuse(*written, prefix_ + "split",
+                     "the split " + core::quote(written->scalar_text()) + " of a stream is not read",
+                     "remove it: a stream is that of train, whole");
+    }
+    return {.range = split->second, .split = is_named && !is_usual(split->first) ? split->first : ""};
   }
 
   static bool names_file(const std::string& path) {
@@ -183,8 +253,9 @@ class Sets {
     const Node* type = set.find("type");
     if (is_pretraining()) return take_texts(set, "text_column", draft);
     if (const Node* kind = reader_.get("rl")) {
-      const std::string name = lower(kind->scalar_text());
-      return name == "dpo" || name == "ipo" ? take_pair(set, draft) : void();  // another one is an error already
+      const words::Word& word = *words::find(words::table_of("axolotl").words, "rl");
+      const bool is_taken = reader_.outcome_of(word, *kind).kind == Kind::kTaken;
+      return is_taken ? take_pair(set, draft) : void();  // another one is an error already
     }
     const std::string form = type != nullptr && type->is_string() ? lower(type->as_string()) : "";
     if (form == "completion" || form == "pretrain") {
@@ -218,83 +289,184 @@ class Sets {
   }
 
   void take_messages(const Node& set, words::Draft& draft) {
-    const Node* field = set.find("field_messages");
-    if (field != nullptr && field->is_string() && field->as_string() != "messages" &&
-        field->as_string() != "conversations")
-      draft.put("columns.messages", *field);
-    check_messages(set);
+    const Node* field = asked(set, "field_messages");
+    if (field == nullptr && !is_share_gpt(set)) draft.put("columns.messages", Node::string("messages"));
+    if (field != nullptr) draft.put("columns.messages", *field);
+    take_names(set, draft);
+    take_system_and_tools(set, draft);
+    take_learnt(set, draft);
+  }
+
+  static bool is_share_gpt(const Node& set) {
+    const Node* type = set.find("type");
+    return type != nullptr && type->is_string() && lower(type->as_string()).starts_with("sharegpt");
+  }
+
+  static const Node* asked(const Node& set, const char* key) {
+    const Node* value = set.find(key);
+    return value != nullptr && asks_for_something(*value) ? value : nullptr;
   }
 
   /// Names within a message.
-  void check_messages(const Node& set) {
-    const Node *names = set.find("message_property_mappings"), *roles = set.find("roles");
-    const auto refuse = [&](const Node& at, const char* key, const char* message, const char* hint) {
-      reader_.refuse(at, prefix_ + key, message, hint);
+  void take_names(const Node& set, words::Draft& draft) {
+    const auto is_usual = [](const std::string& key, const std::string& field) {
+      return (key == "role" && (field == "role" || field == "from")) ||
+             (key == "content" && (field == "content" || field == "value"));
     };
-    if (names != nullptr && names->is_mapping()) {
+    for (const auto& [key, column] : {std::pair{"message_field_role", "role"}, {"message_field_content", "content"}}) {
+      const Node* field = asked(set, key);
+      if (field != nullptr && !is_usual(column, field->scalar_text()))
+        draft.put(std::string("columns.") + column, *field);
+    }
+    if (const Node* names = asked(set, "message_property_mappings"); names != nullptr && names->is_mapping()) {
       for (const Node::Entry& entry : names->entries()) {
         const std::string field = entry.value.scalar_text();
-        const bool is_usual = (entry.key == "role" && (field == "role" || field == "from")) ||
-                              (entry.key == "content" && (field == "content" || field == "value"));
-        if (is_usual) continue;
-        refuse(entry.value, "message_property_mappings", "messages have `role` and `content`, or `from` and `value`",
-               "rename the fields in the data, and remove the key");
+        if (is_usual(entry.key, field)) continue;
+        if (entry.key == "role" || entry.key == "content") {
+          draft.put("columns." + entry.key, entry.value);
+        } else if (field != entry.key && !(is_reasoning(entry.key) && is_reasoning(field))) {
+          reader_.refuse(entry.value, prefix_ + "message_property_mappings",
+                         entry.key + " of a message is read from the field of its own name",
+                         "rename " + core::quote(field) + " to " + core::quote(entry.key) + " in the data");
+        }
       }
     }
+    take_roles(set, draft);
+  }
+
+  /// What a message's reasoning is called, which is one field.
+  bool is_reasoning(const std::string& field) const {
+    return words::listed(*words::find(words_, "field_thinking"), field) != nullptr;
+  }
+
+  void take_roles(const Node& set, words::Draft& draft) {
+    const Node* roles = asked(set, "roles");
     if (roles == nullptr || !roles->is_mapping()) return;
     for (const Node::Entry& entry : roles->entries()) {
-      for (const Node& source : entry.value.items()) {
+      std::vector<Node> own;
+      for (const Node& source : words::items_of(entry.value)) {
         const std::string name = source.scalar_text();
         const bool is_usual = name == entry.key || (entry.key == "user" && name == "human") ||
                               (entry.key == "assistant" && name == "gpt");
-        if (!is_usual)
-          refuse(source, "roles", "roles are user or human, assistant or gpt, and system",
-                 "rename the role in the data, and remove the key");
+        if (!is_usual) own.push_back(source);
+      }
+      static constexpr const char* kRoles[] = {"system", "user", "assistant", "tool"};
+      if (std::find(std::begin(kRoles), std::end(kRoles), entry.key) != std::end(kRoles)) {
+        if (!own.empty()) draft.put("roles." + entry.key, Node::sequence(std::move(own)));
+      } else if (!own.empty()) {
+        reader_.refuse(entry.value, prefix_ + "roles", "there is no role " + core::quote(entry.key),
+                       "the roles are system, user, assistant and tool");
       }
     }
+  }
+
+  void take_system_and_tools(const Node& set, words::Draft& draft) {
+    for (const auto& [key, column] : {std::pair{"field_system", "system"}, {"field_tools", "tools"}}) {
+      const Node* field = asked(set, key);
+      if (field != nullptr && field->scalar_text() != column) draft.put(std::string("columns.") + column, *field);
+    }
+  }
+
+  /// Which tokens of a conversation count.
+  void take_learnt(const Node& set, words::Draft& draft) {
+    const Node *roles = set.find("roles_to_train"), *eot = asked(set, "train_on_eot"),
+               *eos = asked(set, "train_on_eos");
+    if (roles != nullptr && roles->is_sequence() && roles->items().empty()) {
+      reader_.refuse(*roles, prefix_ + "roles_to_train",
+                     "roles_to_train names no role: messages are learnt only where they are marked",
+                     "remove it, and mark the answers that are not learnt with `training: false`");
+    }
+    if (eot != nullptr && eos != nullptr && lower(eot->scalar_text()) != lower(eos->scalar_text())) {
+      return reader_.refuse(*eot, prefix_ + "train_on_eot",
+                            "train_on_eot and train_on_eos differ, and the chat format says which token ends a turn",
+                            "keep train_on_eot");
+    }
+    const Node* ends = eot != nullptr ? eot : eos;
+    if (ends == nullptr || reader_.get("train_on_inputs") != nullptr) return;  // then all tokens are learnt
+    const words::Outcome outcome = reader_.outcome_of(*words::find(words_, "train_on_eos"), *ends);
+    if (outcome.value) draft.put("train_on_eos", *outcome.value);
   }
 
   /// Fields of preferences.
   void take_pair(const Node& set, words::Draft& draft) {
     const Node* type = set.find("type");
     const bool is_own = type != nullptr && type->is_mapping();
-    const std::string form = type != nullptr && type->is_string() ? lower(type->as_string()) : "";
-    const bool is_chat = form == "chat_template.default";
+    std::string form = type != nullptr && type->is_string() ? lower(type->as_string()) : "";
+    if (form.find('.') == std::string::npos) form += ".default";
+    const PairForm* known = std::find_if(std::begin(kPairForms), std::end(kPairForms),
+                                         [&](const PairForm& one) { return form == one.type; });
+    if (is_own) known = std::begin(kPairForms);
     bool has_format = false;
-    for (const char* key : {"prompt_format", "chosen_format", "rejected_format", "field_system"})
-      has_format = has_format || (is_own && type->find(key) != nullptr && asks_for_something(*type->find(key)));
-    if ((!is_chat && !is_own && form != "user_defined.default") || has_format) {
-      return refuse_form(set, "write records of {prompt, chosen, rejected}; with them use type: user_defined.default");
+    for (const char* key : {"prompt_format", "chosen_format", "rejected_format"})
+      has_format = has_format || (is_own && asked(*type, key) != nullptr);
+    if (known == std::end(kPairForms) || has_format) {
+      return refuse_form(set,
+                         "write records of {prompt, chosen, rejected}; with messages in them use type: "
+                         "chat_template.default, with texts user_defined.default");
     }
-    for (const auto& [name, key, usual] :
-         {std::array{"prompt", is_chat ? "field_messages" : "field_prompt", is_chat ? "messages" : "prompt"},
-          {"chosen", "field_chosen", "chosen"},
-          {"rejected", "field_rejected", "rejected"}}) {
-      const Node* field = (is_own ? *type : set).find(key);
-      draft.put(std::string("columns.") + name, field != nullptr && field->is_string() ? *field : Node::string(usual));
-    }
-    if (!is_chat) return;
-    check_messages(set);
-    take_chat_format(set, draft);
+    const Node& names = is_own ? *type : set;
+    const auto put = [&](const char* column, const char* key, const char* usual) {
+      const Node* field = asked(names, key);
+      draft.put(std::string("columns.") + column, field != nullptr ? *field : Node::string(usual));
+    };
+    if (known->prompt == PairForm::Prompt::kText) put("prompt", "field_prompt", "prompt");
+    if (known->prompt == PairForm::Prompt::kMessages) put("prompt", "field_messages", "messages");
+    put("chosen", "field_chosen", "chosen");
+    put("rejected", "field_rejected", "rejected");
+    if (known->prompt == PairForm::Prompt::kText) return;
+    take_names(set, draft);
+    if (known->chat_format[0] == '\0') return take_chat_format(set, draft);
+    draft.put("chat_format", Node::string(known->chat_format));
   }
 
   void take_chat_format(const Node& set, words::Draft& draft) {
     has_chat_ = true;
     const words::Word& word = *words::find(words_, "chat_template");
-    const Node* own = set.find("chat_template");
-    const bool is_own = own != nullptr && asks_for_something(*own);
-    const Node* written = is_own ? own : reader_.get("chat_template");
-    if (written == nullptr) return;  // the model's own
+    const Node* own = asked(set, "chat_template");
+    const Node* written = own != nullptr ? own : reader_.get("chat_template");
+    const Node* text = own != nullptr ? asked(set, "chat_template_jinja") : reader_.get("chat_template_jinja");
+    if (written == nullptr && text == nullptr) return put_format(Node::null(), draft);  // the model's own
+    if (written == nullptr || lower(written->scalar_text()) == "jinja") {
+      return take_template(own != nullptr ? set : reader_.config(), own != nullptr ? prefix_ : "", text, draft);
+    }
     const words::Outcome outcome = reader_.outcome_of(word, *written);
-    if (outcome.is_fatal && !is_own) {
+    if (outcome.is_fatal && own == nullptr) {
       return reader_.refuse(*written, "chat_template",
                             "chat_template " + core::escape_for_terminal(written->scalar_text()) +
                                 (outcome.kind == Kind::kPlanned ? " is not supported yet" : " has no equivalent") +
                                 (outcome.text.empty() ? "" : ": " + outcome.text),
                             outcome.instead);
     }
-    if (!is_own && outcome.kind != Kind::kTaken) reader_.note("chat_template", outcome.kind, outcome.text);
-    if (outcome.value) draft.put("chat_format", *outcome.value);
+    if (own == nullptr && outcome.kind != Kind::kTaken) reader_.note("chat_template", outcome.kind, outcome.text);
+    put_format(outcome.value ? *outcome.value : Node::null(), draft);
+  }
+
+  /// `chat_template_jinja`: the file of a template, or its text.
+  void take_template(const Node& holder, const std::string& prefix, const Node* text, words::Draft& draft) {
+    const std::string key = prefix + "chat_template_jinja";
+    if (text == nullptr) {
+      return reader_.refuse(holder, prefix + "chat_template", "chat_template jinja needs chat_template_jinja",
+                            "write chat_template_jinja: FILE");
+    }
+    if (text->scalar_text().find_first_of("{\n") != std::string::npos) {
+      return reader_.refuse(*text, key, "chat_template_jinja is the text of a template, and roux reads its file",
+                            "write the text into a file, and chat_template_jinja: FILE");
+    }
+    Node format = Node::mapping();
+    format.set("template", *text);
+    put_format(std::move(format), draft);
+  }
+
+  /// With the variables that templates get; null: the model's own.
+  void put_format(Node format, words::Draft& draft) {
+    const Node* variables = reader_.get("chat_template_kwargs");
+    const bool is_template = format.is_null() || (format.is_mapping() && format.find("template") != nullptr);
+    if (is_template && variables != nullptr && variables->is_mapping()) {
+      if (format.is_null()) format = Node::mapping();
+      format.set("variables", *variables);
+      has_variables_ = true;
+    }
+    if (!format.is_null()) draft.put("chat_format", std::move(format));
   }
 
   /// What is said of all sets.
@@ -320,17 +492,28 @@ class Sets {
   const std::vector<words::Word>& words_;
   Node lists_ = Node::sequence();
   std::vector<std::pair<Node, Part>> made_;
-  bool has_chat_ = false, is_text_ = false, is_ids_ = false;
+  bool has_chat_ = false, has_variables_ = false, is_text_ = false, is_ids_ = false;
 };
 
-/// val_set_size.
-std::optional<double> part_held_out(Reader& reader) {
+/// val_set_size, a fraction or a number of records; 0 for none.
+double part_held_out(Reader& reader, const Sets& train) {
   const Node* part = reader.get("val_set_size");
-  if (part == nullptr || (part->is_number() && part->as_double() == 0)) return std::nullopt;
-  if (part->is_number() && part->as_double() > 0 && part->as_double() < 1) return part->as_double();
-  reader.refuse(*part, "val_set_size", "val_set_size is " + part->scalar_text() + ", a number of records",
-                "write a part of them, such as val_set_size: 0.05");
-  return std::nullopt;
+  if (part == nullptr || (part->is_number() && part->as_double() == 0)) return 0;
+  const double size = part->is_number() ? part->as_double() : -1;
+  const bool is_number = size >= 1 && size == std::floor(size) && size < 1e9;
+  if ((is_number && train.is_one_whole()) || (size > 0 && size < 1 && train.have_ends())) return size;
+  const std::string what = "val_set_size is " + part->scalar_text();
+  if (is_number) {
+    reader.refuse(*part, "val_set_size", what + ", a number of records, which is taken of one whole set alone",
+                  "write a part of them, such as val_set_size: 0.05");
+  } else if (size > 0 && size < 1) {
+    reader.refuse(*part, "val_set_size", what + ", a part of a split whose end is open",
+                  "write the end of the split, such as train[1000:5000]");
+  } else {
+    reader.refuse(*part, "val_set_size", what + ", neither a part nor a number of records",
+                  "write a part of them, such as val_set_size: 0.05");
+  }
+  return 0;
 }
 
 }  // namespace
@@ -344,15 +527,20 @@ void take_axolotl_data(Reader& reader) {
   }
   const Sets train(reader, pretrains ? "pretraining_dataset" : "datasets"), tests(reader, "test_datasets");
   const bool is_streamed = pretrains || reader.get("streaming") != nullptr;
-  std::optional<double> part;
-  if (reader.get("test_datasets") == nullptr && !is_streamed) part = part_held_out(reader);
+  const double part = reader.get("test_datasets") == nullptr && !is_streamed ? part_held_out(reader, train) : 0;
   if (is_streamed) reader.note("val_set_size", Kind::kNoEffect, "a stream has no part to hold out");
-  if (Node set = train.joined(0, 1 - part.value_or(0)); !set.is_null())
+  if (part >= 1) {
+    reader.draft().put("data.train", train.slice(static_cast<std::int64_t>(part), false));
+    reader.draft().put("data.val", train.slice(static_cast<std::int64_t>(part), true));
+  } else if (Node set = train.joined(0, 1 - part); !set.is_null()) {
     reader.draft().put("data.train", std::move(set));
-  if (part) reader.draft().put("data.val", train.joined(1 - *part, 1));
+    if (part > 0) reader.draft().put("data.val", train.joined(1 - part, 1));
+  }
   if (Node set = tests.joined(0, 1); !set.is_null()) reader.draft().put("data.val", std::move(set));
   if (!train.has_chat() && !tests.has_chat())
     reader.note("chat_template", Kind::kNoEffect, "no data set is written in a chat format");
+  if (!train.has_variables() && !tests.has_variables())
+    reader.note("chat_template_kwargs", Kind::kNoEffect, "no chat format of a data set reads variables");
   const Node* steps = reader.get("max_steps");
   if (is_streamed && steps == nullptr) {
     reader.refuse(*reader.get(pretrains ? "pretraining_dataset" : "streaming"), "streaming",

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "runner/cli/group/import/axolotl_data.h"
 #include "runner/cli/group/import/import_parts.h"
@@ -268,6 +269,66 @@ void take_best(Reader& reader) {
   if (greater != nullptr && metric != nullptr) reader.draft().put("checkpoint.mode", Node::string("max"));
 }
 
+/// `dpo_loss_type` and its weights.
+void take_losses(Reader& reader) {
+  const Node *kinds = reader.get("dpo_loss_type"), *weights = reader.get("dpo_loss_weights");
+  const std::vector<Node> names = kinds != nullptr ? words::items_of(*kinds) : std::vector{Node::string("sigmoid")};
+  const std::vector<Node> factors = weights != nullptr ? words::items_of(*weights) : std::vector<Node>();
+  if (!factors.empty() && factors.size() != names.size()) {
+    return reader.refuse(*weights, "dpo_loss_weights", "dpo_loss_weights has not one weight for each of dpo_loss_type",
+                         "write one weight for each loss");
+  }
+  const words::Word* word = words::find(words::table_of("axolotl").words, "dpo_loss_type");
+  Node losses = Node::mapping();
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const words::Outcome outcome = reader.outcome_of(*word, names[i]);
+    if (!outcome.value) return;  // refused by the table
+    losses.set(outcome.value->as_string(), factors.empty() ? Node::floating(1.0) : factors[i]);
+  }
+  if (losses.entries().size() > 1 || !factors.empty()) {
+    reader.draft().put("loss.losses", std::move(losses));
+  } else if (kinds != nullptr) {
+    reader.draft().put("loss.loss_type", Node::string(losses.entries()[0].key));
+  }
+}
+
+/// What only some kinds of `rl` read.
+void take_preferences(Reader& reader) {
+  const Node* kind = reader.get("rl");
+  if (kind == nullptr) return;
+  const std::string name = lower(kind->scalar_text());
+  struct Word {
+    const char *key, *path;
+    std::vector<std::string> kinds;
+  };
+  const std::vector<std::string> all = {"dpo", "ipo", "orpo", "simpo"};
+  const Word words[] = {{"orpo_alpha", "loss.beta", all},  // rl_beta goes before it
+                        {"dpo_beta", "loss.beta", all},
+                        {"rl_beta", "loss.beta", all},
+                        {"simpo_gamma", "loss.simpo_gamma", {"simpo"}},
+                        {"cpo_alpha", "loss.cpo_alpha", {"simpo"}},
+                        {"dpo_label_smoothing", "loss.label_smoothing", {"dpo"}},
+                        {"dpo_loss_type", "", {"dpo"}},
+                        {"dpo_loss_weights", "", {"dpo"}}};
+  for (const Word& word : words) {
+    const Node* value = reader.get(word.key);
+    if (value == nullptr) continue;
+    if (std::find(word.kinds.begin(), word.kinds.end(), name) == word.kinds.end()) {
+      reader.note(word.key, Kind::kNoEffect, "it counts only beside rl: " + word.kinds.front());
+    } else if (word.path[0] != '\0') {
+      reader.draft().put(word.path, *value);
+    }
+  }
+  if (name == "dpo") take_losses(reader);
+  if (name != "dpo" && name != "ipo" && name != "orpo" && name != "simpo") return;
+  // TRL trains on pairs without dropout, that of adapters included.
+  reader.draft().put("model.type", Node::string("transformers"));
+  reader.draft().put("model.dropout", Node::floating(0.0));
+  if (reader.draft().find("adapters[lora].lora_dropout") == nullptr) return;
+  reader.draft().put("adapters[lora].lora_dropout", Node::floating(0.0));
+  reader.note("lora_dropout", Kind::kNoEffect, "pairs are trained without dropout");
+}
+
 /// Modules of Axolotl's own integrations: what they do is said by keys.
 void take_plugins(Reader& reader) {
   const Node* plugins = reader.get("plugins");
@@ -294,6 +355,7 @@ const std::map<std::string, Reader::Rule>& rules() {
                                                           {"schedule", take_schedule},
                                                           {"precision", take_precision},
                                                           {"best", take_best},
+                                                          {"preferences", take_preferences},
                                                           {"plugins", take_plugins},
                                                           {"sharding", leave_sharding}};
   return all;

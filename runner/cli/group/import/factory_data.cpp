@@ -1,7 +1,12 @@
 #include "runner/cli/group/import/factory_data.h"
 
+#include <algorithm>
 #include <array>
+#include <charconv>
+#include <cstdint>
+#include <optional>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -87,8 +92,11 @@ class Sets {
       take_hub(entry, hub, made);
     }
     columns_ = Node::mapping();
+    roles_ = Node::mapping();
     take_form(entry);
     if (!columns_.entries().empty()) made.set("columns", columns_);
+    if (!roles_.entries().empty()) made.set("roles", roles_);
+    take_first(entry, made);
     add_options(made);
     return made;
   }
@@ -103,18 +111,39 @@ class Sets {
   }
 
   std::string path_of(const Node* entry) {
-    const Node at = Node::string(name_, at_);
     for (const char* key : {"ms_hub_url", "om_hub_url", "script_url", "cloud_file_name"}) {
       if (text_of(entry, key).empty()) continue;
       refuse(name_ + " is named by " + key + ", which roux does not read",
              "fetch the set, and write its file_name into dataset_info.json");
     }
-    if (entry != nullptr && entry->is_mapping() && entry->find("num_samples") != nullptr)
-      reader_.diagnostics().warning(at_, "num_samples of " + name_ + " is left out: all records are used",
-                                    "take the first ones with {type: subset, of: ..., samples: N}");
     const std::string file = text_of(entry, "file_name");
-    const std::string path = folder_ + "/" + (file.empty() ? name_ + ".jsonl" : file);
-    return form_of(path) == RecordForm::kArray ? lines_of_array(reader_, at, key_, path) : path;
+    return folder_ + "/" + (file.empty() ? name_ + ".jsonl" : file);
+  }
+
+  /// How many records are used: of `max_samples` the first ones, of a stream all.
+  void take_first(const Node* entry, Node& made) {
+    const auto number = [](const Node* value) {
+      return value != nullptr && value->is_integer() && value->as_integer() > 0 ? value->as_integer() : 0;
+    };
+    std::int64_t first = number(reader_.get("max_samples"));
+    const std::int64_t drawn = number(entry != nullptr && entry->is_mapping() ? entry->find("num_samples") : nullptr);
+    if (reader_.get("streaming") != nullptr && key_ == "dataset") {
+      return reader_.note("max_samples", Kind::kNoEffect, "of a stream all records are used");
+    }
+    if (drawn > 0) {
+      reader_.diagnostics().warning(at_,
+                                    "num_samples of " + name_ + ": the first " + std::to_string(drawn) +
+                                        " records are used, where LLaMA-Factory draws them",
+                                    "draw some with {type: subset, of: ..., samples: N, random: true}");
+      first = first > 0 ? std::min(first, drawn) : drawn;
+    }
+    if (first == 0) return;
+    const Node* held_out = reader_.get("val_size");
+    if (held_out != nullptr && held_out->is_number() && held_out->as_double() < 1)
+      reader_.note("max_samples", Kind::kTaken, "data.train.split; of a set with fewer records write their number");
+    const Node* split = made.find("split");
+    made.set("split",
+             Node::string((split != nullptr ? split->scalar_text() : "") + "[:" + std::to_string(first) + "]"));
   }
 
   /// Which fields records have.
@@ -124,8 +153,10 @@ class Sets {
       if (!text_of(columns, key).empty())
         return refuse(name_ + " has " + key + ", and roux trains on text", "leave it out of " + key_);
     }
-    if (!text_of(columns, "tools").empty())
-      return refuse("tools of the records of " + name_ + " are not read", "write them into the system message");
+    if (!text_of(columns, "tools").empty() && reader_.get("template") != nullptr)
+      return refuse("tools of the records of " + name_ +
+                        " are written by the chat template of the tokenizer, and template names another format",
+                    "remove template, or write the tools into the system message");
     if (!text_of(columns, "kto_tag").empty())
       return refuse("single labelled records, as those of " + name_ + ", are not trained yet",
                     "use pairs, and stage: dpo");
@@ -135,43 +166,64 @@ class Sets {
       if (field == "text") columns_.erase("text");
       return;
     }
-    if (method_.is_dpo) return take_pairs(entry);
+    if (method_.is_of_pairs) return take_pairs(entry);
     const std::string form = text_of(entry, "formatting");
-    return form == "sharegpt" || form == "openai" ? take_messages(entry, form == "openai") : take_instructions(columns);
+    return form == "sharegpt" || form == "openai" ? take_messages(entry) : take_instructions(columns);
   }
 
-  /// Pairs are one message each there, written in the template.
+  /// Of messages, each of a pair is one behind those of the prompt.
   void take_pairs(const Node* entry) {
     if (entry == nullptr) return;
-    const bool is_chat = text_of(entry, "formatting") == "sharegpt";
-    refuse(std::string("pairs of ") + (is_chat ? "one message each" : "texts in a template") + ", as those of " +
-               name_ + ", are not read",
-           "write records of {prompt, chosen, rejected}, each a list of {role, content}, and import them as those of "
-           "`trl dpo`");
+    const std::string form = text_of(entry, "formatting");
+    const Node* columns = entry->find("columns");
+    if (form != "sharegpt" && form != "openai") {
+      return refuse("pairs of texts in a template, as those of " + name_ + ", are not read",
+                    "write chosen and rejected as messages, and formatting: sharegpt");
+    }
+    if (!text_of(columns, "system").empty()) {
+      return refuse("the field " + text_of(columns, "system") + " of the records of " + name_ + " is not read of pairs",
+                    "write it as the first message");
+    }
+    const auto put = [&](const char* column, const char* key, const char* usual) {
+      const std::string field = text_of(columns, key);
+      columns_.set(column, Node::string(field.empty() ? usual : field));
+    };
+    put("prompt", "messages", "conversations");
+    put("chosen", "chosen", "chosen");
+    put("rejected", "rejected", "rejected");
+    take_tags(entry);
   }
 
-  void take_messages(const Node* entry, bool is_openai) {
-    const Node *columns = entry->find("columns"), *tags = entry->find("tags");
-    const auto tag = [&](const char* key, const char* usual) {
-      const std::string text = text_of(tags, key);
-      return text.empty() ? std::string(usual) : text;
-    };
-    if (const std::string system = text_of(columns, "system"); !system.empty())
-      return refuse("the field " + system + " of the records of " + name_ + " is not read",
-                    "write it as the first message");
-    const std::string role = tag("role_tag", is_openai ? "role" : "from");
-    const std::string content = tag("content_tag", is_openai ? "content" : "value");
-    const std::string user = tag("user_tag", is_openai ? "user" : "human");
-    const std::string assistant = tag("assistant_tag", is_openai ? "assistant" : "gpt");
-    std::string field = text_of(columns, "messages");
-    if (field.empty()) field = "conversations";
-    const bool is_usual = (user == "user" || user == "human") && (assistant == "assistant" || assistant == "gpt") &&
-                          tag("system_tag", "system") == "system";
-    if (is_usual && role == "role" && content == "content") {
-      if (field != "messages") columns_.set("messages", Node::string(field));
-    } else if (!is_usual || role != "from" || content != "value" || field != "conversations") {
-      refuse("messages of " + name_ + " have {" + role + ", " + content + "} of " + user + " and " + assistant,
-             "rename the fields in the data: messages of {role, content} by user and assistant");
+  void take_messages(const Node* entry) {
+    const Node* columns = entry->find("columns");
+    const std::string field = text_of(columns, "messages");
+    columns_.set("messages", Node::string(field.empty() ? "conversations" : field));
+    for (const char* key : {"system", "tools"}) {
+      const std::string name = text_of(columns, key);
+      if (!name.empty() && name != key) columns_.set(key, Node::string(name));
+    }
+    take_tags(entry);
+  }
+
+  /// What a message's fields and the speakers are called, where roux has to be told.
+  void take_tags(const Node* entry) {
+    const Node* tags = entry->find("tags");
+    const std::string role = text_of(tags, "role_tag"), content = text_of(tags, "content_tag");
+    if (!role.empty() && role != "role" && role != "from") columns_.set("role", Node::string(role));
+    if (!content.empty() && content != "content" && content != "value") columns_.set("content", Node::string(content));
+    const std::string usual_tool = role == "role" ? "tool" : "observation";
+    for (const auto& [key, meant, usual, other] :
+         {std::array<std::string, 4>{"system_tag", "system", "system", "system"},
+          {"user_tag", "user", "human", "user"},
+          {"assistant_tag", "assistant", "gpt", "assistant"},
+          {"observation_tag", "tool", usual_tool, "tool"}}) {
+      const std::string name = text_of(tags, key.c_str());
+      if (!name.empty() && name != usual && name != other) roles_.set(meant, Node::sequence({Node::string(name)}));
+    }
+    const std::string call = text_of(tags, "function_tag");
+    if (!call.empty() && call != "function_call" && !text_of(entry->find("columns"), "tools").empty()) {
+      refuse("answers of " + name_ + " that call tools have the role " + call + ", and not function_call",
+             "rename the role in the data");
     }
   }
 
@@ -197,12 +249,12 @@ class Sets {
     made.set("max_seq_len", length != nullptr ? *length : Node::integer(2048));
     const bool packs = reader_.get("packing") != nullptr || reader_.get("neat_packing") != nullptr ||
                        reader_.get("use_packed_sequences") != nullptr;
-    if ((packs || (method_.is_pretraining && reader_.config().find("packing") == nullptr)) && !method_.is_dpo)
+    if ((packs || (method_.is_pretraining && reader_.config().find("packing") == nullptr)) && !method_.is_of_pairs)
       made.set("packing", Node::boolean(true));
     if (reader_.get("packing") != nullptr && reader_.get("neat_packing") == nullptr && !method_.is_pretraining)
       reader_.note("packing", Kind::kChanged,
                    "data.train.packing; attention does not cross records, as with neat_packing");
-    if (reader_.get("train_on_prompt") != nullptr && !method_.is_dpo) made.set("loss_on", Node::string("all"));
+    add_loss(made);
     if (reader_.get("streaming") != nullptr && key_ == "dataset") made.set("streaming", Node::boolean(true));
     if (const Node* most = reader_.get("buffer_size"); most != nullptr && reader_.get("streaming") != nullptr)
       made.set("shuffle_buffer", *most);
@@ -221,13 +273,49 @@ class Sets {
     made.set("chat_format", std::move(*name));
   }
 
+  void add_loss(Node& made) {
+    if (method_.is_of_pairs || method_.is_pretraining) return;
+    const Node *prompts = reader_.get("train_on_prompt"), *last = reader_.get("mask_history");
+    if (prompts != nullptr && last != nullptr && key_ == "dataset") {
+      reader_.refuse(*last, "mask_history", "train_on_prompt and mask_history say two things", "keep one of them");
+    }
+    if (prompts != nullptr) made.set("loss_on", Node::string("all"));
+    if (last == nullptr) return;
+    made.set("loss_on", Node::string("last"));
+    reader_.note("mask_history", Kind::kChanged,
+                 "data.train.loss_on: last; a record longer than cutoff_len is cut at its end, not at its beginning");
+  }
+
   Reader& reader_;
   const TrainerMethod& method_;
   std::string folder_, key_, name_;
   core::Location at_;
-  Node table_, columns_;
+  Node table_, columns_, roles_;
   bool is_read_ = false;
 };
+
+/// `mix_strategy` and `interleave_probs`: how sets are joined.
+SetMixture mixture_of(Reader& reader, const TrainerMethod& method, std::size_t sets) {
+  const Node *strategy = reader.get("mix_strategy"), *shares = reader.get("interleave_probs");
+  const auto stopping = strategy != nullptr ? taken(reader, method, "mix_strategy", *strategy) : std::nullopt;
+  if (!stopping || sets < 2) {
+    reader.note("interleave_probs", Kind::kNoEffect, "the sets follow one another");
+    if (sets < 2) reader.note("mix_strategy", Kind::kNoEffect, "there is one set");
+    return {};
+  }
+  SetMixture mixture{.weights = {}, .stopping = stopping->as_string()};
+  for (const Node& share : shares != nullptr ? items_of(*shares) : std::vector<Node>(sets, Node::string("1"))) {
+    double weight = 0;
+    const std::string text = share.scalar_text();
+    const auto [at, error] = std::from_chars(text.data(), text.data() + text.size(), weight);
+    if (error == std::errc{} && at == text.data() + text.size() && weight > 0)
+      mixture.weights.push_back(Node::floating(weight));
+  }
+  if (mixture.weights.size() == sets) return mixture;
+  reader.refuse(*shares, "interleave_probs", "interleave_probs has to be a number above 0 for each set of dataset",
+                "write as many numbers as sets, such as 0.7,0.3");
+  return {};
+}
 
 }  // namespace
 
@@ -245,14 +333,10 @@ void take_factory_data(Reader& reader, const TrainerMethod& method) {
   }
   if (method.is_pretraining) reader.note("template", Kind::kNoEffect, "texts are learnt as they are");
   double held_out = 0;
-  if (const Node* part = reader.get("val_size"); part != nullptr && part->is_number() && part->as_double() > 0) {
+  if (const Node* part = reader.get("val_size"); part != nullptr && part->is_number() && part->as_double() > 0)
     held_out = part->as_double();
-    if (held_out >= 1) {
-      reader.refuse(*part, "val_size", "val_size is " + part->scalar_text() + ", a number of records",
-                    "write a part of them, such as val_size: 0.05");
-    }
-  }
-  put_sets(reader, std::move(train), std::move(val), held_out < 1 ? held_out : 0);
+  const SetMixture mixture = mixture_of(reader, method, train.size());
+  put_sets(reader, std::move(train), std::move(val), {"val_size", held_out}, mixture);
 }
 
 }  // namespace runner::cli

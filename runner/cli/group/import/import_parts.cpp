@@ -67,13 +67,14 @@ std::string percent_of(double part) {
   return text + "%";
 }
 
-Node joined_sets(std::vector<Node> sets, const std::string& split) {
-  for (Node& set : sets) {
-    if (!split.empty()) set.set("split", Node::string(split));
-  }
+Node joined_sets(std::vector<Node> sets, const SetMixture& mixture) {
   if (sets.size() == 1) return sets.front();
   Node all = Node::mapping();
   all.set("type", Node::string("concat"));
+  if (!mixture.weights.empty() && mixture.weights.size() == sets.size()) {
+    all.set("weights", Node::sequence(mixture.weights));
+    all.set("stopping", Node::string(mixture.stopping));
+  }
   all.set("sets", Node::sequence(std::move(sets)));
   return all;
 }

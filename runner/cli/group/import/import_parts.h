@@ -20,7 +20,13 @@ std::string model_path(const std::string& name);
 /// `95%`, to a tenth, of a part of 1.
 std::string percent_of(double part);
 
-/// The sets as one block, each with `split`, which may be "".
-core::Node joined_sets(std::vector<core::Node> sets, const std::string& split);
+/// How sets are mixed; without weights they follow one another.
+struct SetMixture {
+  std::vector<core::Node> weights;
+  std::string stopping;
+};
+
+/// The sets as one block. Of another number of sets than of weights the mixture does not count.
+core::Node joined_sets(std::vector<core::Node> sets, const SetMixture& mixture = {});
 
 }  // namespace runner::cli

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <cmath>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -52,8 +55,7 @@ class Sets {
     }
     made.set("type", Node::string(has_records ? "jsonl" : "text"));
     const RecordForm form = has_records ? form_of(path) : RecordForm::kText;
-    made.set("path",
-             Node::string(form == RecordForm::kArray ? lines_of_array(reader_, *named.value, named.key, path) : path));
+    made.set("path", Node::string(path));
     add_options(made, form, has_records, named.key);
     return made;
   }
@@ -113,15 +115,31 @@ class Sets {
       made.set("max_seq_len", Node::integer(1024));
     }
     if (!has_records) return;
-    if (reader_.get("packing") != nullptr && !method_.is_dpo) made.set("packing", Node::boolean(true));
+    add_template(made);
+    if (reader_.get("packing") != nullptr && !method_.is_of_pairs) made.set("packing", Node::boolean(true));
     add_loss(made, form, key);
     if (first_of(reader_, {"streaming", "dataset_streaming"}).value != nullptr)
       made.set("streaming", Node::boolean(true));
   }
 
+  /// TRL's `chat_template_path`: the file of a template, or the folder of a tokenizer with one.
+  void add_template(Node& made) {
+    const Node* path = method_.is_trl() ? reader_.get("chat_template_path") : nullptr;
+    if (path == nullptr) return;
+    const std::string text = path->scalar_text();
+    if (!text.ends_with(".jinja") && !text.ends_with(".j2")) {
+      return reader_.refuse(*path, "chat_template_path",
+                            "chat_template_path " + core::quote(text) + " is a tokenizer, whose tokens are added, too",
+                            "write the file of its template, chat_template.jinja, and name that");
+    }
+    Node format = Node::mapping();
+    format.set("template", *path);
+    made.set("chat_format", std::move(format));
+  }
+
   /// TRL learns all of a conversation, and of a prompt with a completion the latter.
   void add_loss(Node& made, RecordForm form, const std::string& key) {
-    if (method_.is_dpo || is_of_text()) return;
+    if (method_.is_of_pairs || is_of_text()) return;
     const bool completions = reader_.get("completion_only_loss") != nullptr;
     const bool is_unsaid = !completions && !says(reader_.config(), "completion_only_loss", false);
     if (reader_.get("assistant_only_loss") != nullptr || completions) return;
@@ -139,36 +157,91 @@ class Sets {
   const TrainerMethod& method_;
 };
 
-/// The part of the records that is held out for `data.val`.
-double part_held_out(Reader& reader) {
+/// `fraction` of TRL's `datasets`: shares of a mixture that ends where one of the sets has no record left.
+SetMixture mixture_of(Reader& reader, const Node& sets) {
+  SetMixture mixture{.weights = {}, .stopping = "first"};
+  for (const Node& set : sets.items()) {
+    const Node* share = set.is_mapping() ? set.find("fraction") : nullptr;
+    if (share != nullptr && share->is_number() && share->as_double() > 0) mixture.weights.push_back(*share);
+  }
+  if (mixture.weights.empty() || mixture.weights.size() == sets.items().size()) return mixture;
+  reader.refuse(sets, "datasets", "fraction is not said of all sets, or not above 0", "write fraction for each set");
+  return {};
+}
+
+/// What is held out for `data.val`.
+HeldOut held_out_of(Reader& reader) {
   for (const auto& [key, factor] : {std::pair{"test_split_size", 1.0}, {"validation_split_percentage", 0.01}}) {
     const Node* part = reader.get(key);
     if (part == nullptr) continue;
-    const double fraction = part->is_number() ? part->as_double() * factor : 0;
-    if (fraction > 0 && fraction < 1) return fraction;
+    const double size = part->is_number() ? part->as_double() * factor : 0;
+    if (size > 0 && (size < 1 || factor == 1.0)) return {key, size};
     reader.refuse(*part, key, std::string(key) + " is " + part->scalar_text() + ", not a part of the records",
                   factor == 1.0 ? "write a part, such as test_split_size: 0.05" : "write percents below 100");
   }
-  return 0;
+  return {};
 }
 
-/// A part of a part would be another one.
-void refuse_slices(Reader& reader, const std::vector<Node>& sets) {
-  for (const Node& set : sets) {
-    const Node* split = set.find("split");
-    if (split == nullptr || !split->scalar_text().ends_with(']')) continue;
-    reader.refuse(set, "split", "a part is held out of " + core::quote(split->scalar_text()) + ", a part itself",
-                  "name the split alone, or write split of data.train and data.val into the recipe");
-  }
+/// The number of records of a split that takes the first ones: `[:1000]` or `train[:1000]`.
+std::optional<std::int64_t> first_ones(const std::string& split) {
+  const std::size_t begin = split.find("[:");
+  if (begin == std::string::npos) return std::nullopt;
+  std::int64_t number = 0;
+  const char* const end = split.data() + split.size() - 1;
+  const auto [at, error] = std::from_chars(split.data() + begin + 2, end, number);
+  return error == std::errc{} && at == end && number > 0 ? std::optional(number) : std::nullopt;
 }
 
-/// The sets with a part of each: `train` of the Hub becomes `train[:95%]`.
-std::vector<Node> parts_of(std::vector<Node> sets, const std::string& part) {
+/// The sets without what is held out of them, or that alone: `train` of the Hub becomes `train[:95%]`. A part of
+/// `[:1000]` is one of these records; of another part it would be another one.
+std::vector<Node> parts_of(Reader& reader, std::vector<Node> sets, const HeldOut& held_out, bool is_held_out) {
   for (Node& set : sets) {
-    const Node* split = set.find("split");
-    set.set("split", Node::string(split == nullptr ? part : split->scalar_text() + "[" + part + "]"));
+    const Node* written = set.find("split");
+    const std::string split = written != nullptr ? written->scalar_text() : "";
+    const std::string name = split.substr(0, split.find('['));
+    std::string part;
+    if (const auto first = first_ones(split); first && held_out.size < 1) {
+      const auto border = std::to_string(std::llround(static_cast<double>(*first) * (1 - held_out.size)));
+      part = is_held_out ? "[" + border + ":" + std::to_string(*first) + "]" : "[:" + border + "]";
+    } else if (split.ends_with(']')) {
+      if (!is_held_out) {
+        reader.refuse(set, "split", "a part is held out of " + core::quote(split) + ", a part itself",
+                      "name the split alone, or write split of data.train and data.val into the recipe");
+      }
+    } else if (held_out.size >= 1) {
+      const auto number = "-" + std::to_string(std::llround(held_out.size));
+      part = is_held_out ? "[" + number + ":]" : "[:" + number + "]";
+    } else {
+      const std::string border = percent_of(1 - held_out.size);
+      part = is_held_out ? border + ":" : ":" + border;
+      if (!name.empty()) part = "[" + part + "]";
+    }
+    set.set("split", Node::string(name + part));
+    if (is_held_out) set.erase("streaming");
   }
   return sets;
+}
+
+/// The first record of a file of lines, or of an array; "" where it does not end here.
+std::string first_record(const std::string& text, std::size_t begin) {
+  if (text[begin] != '[') return text.substr(begin, text.find('\n', begin) - begin);
+  const std::size_t first = text.find('{', begin);
+  std::size_t depth = 0;
+  bool in_text = false;
+  for (std::size_t at = first; at < text.size(); ++at) {
+    const char c = text[at];
+    if (in_text) {
+      if (c == '\\') ++at;
+      if (c == '"') in_text = false;
+    } else if (c == '"') {
+      in_text = true;
+    } else if (c == '{') {
+      ++depth;
+    } else if (c == '}' && --depth == 0) {
+      return text.substr(first, at + 1 - first);
+    }
+  }
+  return "";
 }
 
 }  // namespace
@@ -186,8 +259,7 @@ RecordForm form_of(const std::string& path) {
   line.resize(static_cast<std::size_t>(file.gcount()));
   const std::size_t begin = line.find_first_not_of(" \t\r\n");
   if (begin == std::string::npos) return RecordForm::kUnknown;
-  if (line[begin] == '[') return RecordForm::kArray;
-  const auto record = core::parse_json(line.substr(begin, line.find('\n', begin) - begin));
+  const auto record = core::parse_json(first_record(line, begin));
   if (!record || !record.value().is_mapping()) return RecordForm::kUnknown;
   for (const auto& [key, form] : {std::pair{"messages", RecordForm::kMessages},
                                   {"conversations", RecordForm::kMessages},
@@ -198,32 +270,30 @@ RecordForm form_of(const std::string& path) {
   return RecordForm::kUnknown;
 }
 
-std::string lines_of_array(Reader& reader, const Node& at, const std::string& key, const std::string& path) {
-  const std::string lines = path.substr(0, path.rfind('.')) + ".jsonl";
-  reader.diagnostics().warning(at.location(), path + " is a JSON array, and roux reads one record a line",
-                               "jq -c '.[]' " + path + " > " + lines);
-  reader.note(key, Kind::kPlanned, "JSON arrays are not read: jq -c '.[]' " + path + " > " + lines);
-  return lines;
-}
-
 void name_data_set(const std::string& name, const std::string& subset, const std::string& split, Node& block) {
   block.set("path", Node::string("hf://datasets/" + name));
   if (!subset.empty()) block.set("subset", Node::string(subset));
   if (!split.empty()) block.set("split", Node::string(split));
 }
 
-void put_sets(Reader& reader, std::vector<Node> train, std::vector<Node> val, double part) {
+void put_sets(Reader& reader, std::vector<Node> train, std::vector<Node> val, const HeldOut& held_out,
+              const SetMixture& mixture) {
   if (train.empty()) return;
-  const std::string border = val.empty() && part > 0 ? percent_of(1 - part) : "";
-  if (border.empty()) {
-    reader.draft().put("data.train", joined_sets(std::move(train), ""));
-    if (!val.empty()) reader.draft().put("data.val", joined_sets(std::move(val), ""));
+  const bool is_number = held_out.size >= 1;
+  if (!val.empty() || held_out.size <= 0) {
+    reader.draft().put("data.train", joined_sets(std::move(train), mixture));
+    if (!val.empty()) reader.draft().put("data.val", joined_sets(std::move(val), mixture));
     return;
   }
-  refuse_slices(reader, train);
-  reader.draft().put("data.train", joined_sets(parts_of(train, ":" + border), ""));
-  for (Node& set : train) set.erase("streaming");
-  reader.draft().put("data.val", joined_sets(parts_of(std::move(train), border + ":"), ""));
+  if (is_number && (train.size() > 1 || held_out.size != std::floor(held_out.size))) {
+    const Node* written = reader.get(held_out.key);
+    return reader.refuse(*written, held_out.key,
+                         held_out.key + " is " + written->scalar_text() +
+                             (train.size() > 1 ? ", a number of records of several sets" : ", not a number of records"),
+                         "write a part of them, such as " + held_out.key + ": 0.05");
+  }
+  reader.draft().put("data.train", joined_sets(parts_of(reader, train, held_out, false), mixture));
+  reader.draft().put("data.val", joined_sets(parts_of(reader, std::move(train), held_out, true), mixture));
 }
 
 void take_trainer_data(Reader& reader, const TrainerMethod& method) {
@@ -233,8 +303,10 @@ void take_trainer_data(Reader& reader, const TrainerMethod& method) {
   const Named file = first_of(reader, {"train_file"}), tests = first_of(reader, {"validation_file"});
   const Node *name = reader.get("dataset_name"),
              *subset = first_of(reader, {"dataset_config", "dataset_config_name"}).value;
+  SetMixture mixture;
   if (several != nullptr && several->is_sequence()) {
     for (const Node& block : several->items()) train.push_back(sets.of_block(block, train.size()));
+    mixture = mixture_of(reader, *several);
   } else if (name != nullptr) {
     train = {sets.of_name("dataset_name", *name, subset, reader.get("dataset_train_split"))};
   } else if (file.value != nullptr) {
@@ -252,7 +324,7 @@ void take_trainer_data(Reader& reader, const TrainerMethod& method) {
   if (train.empty() && reader.get("model_name_or_path") != nullptr)
     reader.diagnostics().warning(reader.config().location(), "the arguments name no data",
                                  "add data: {train: {type: jsonl, path: FILE.jsonl}} to the recipe");
-  put_sets(reader, std::move(train), std::move(val), part_held_out(reader));
+  put_sets(reader, std::move(train), std::move(val), held_out_of(reader), mixture);
 }
 
 }  // namespace runner::cli

@@ -62,22 +62,31 @@ TrainerMethod method_of(const Node& config) {
   };
   const bool is_command = script == "sft" || script == "dpo";
   static constexpr const char* kScripts[] = {"do_train", "block_size", "dataset_config_name", "train_file"};
-  const bool is_of_trl = is_command || has_own("trl", "trainer") || script.find("dpo") != std::string::npos ||
-                         script.find("sft") != std::string::npos;
+  const auto in_script = [&](const char* word) { return script.find(word) != std::string::npos; };
+  const bool of_pairs = in_script("dpo") || in_script("cpo") || in_script("orpo");
+  const bool is_of_trl = is_command || has_own("trl", "trainer") || of_pairs || in_script("sft");
   if (script.find(".py") == std::string::npos && has_any(config, kFactory)) {
     method.tool = Tool::kFactory;
   } else if (is_of_trl ||
              (method.script == nullptr && config.find("dataset_name") != nullptr && !has_any(config, kScripts))) {
     method.tool = Tool::kTrl;
   }
+  const auto asks = [&](const char* key) {
+    const Node* value = config.find(key);
+    return value != nullptr && words::asks_for_something(*value);
+  };
   if (method.is_factory()) {
-    const Node* stage = config.find("stage");
-    method.is_dpo = stage != nullptr && stage->scalar_text() == "dpo";
+    const Node *stage = config.find("stage"), *loss = config.find("pref_loss");
+    method.is_of_pairs = stage != nullptr && stage->scalar_text() == "dpo";
     method.is_pretraining = stage != nullptr && stage->scalar_text() == "pt";
+    const std::string name = loss != nullptr ? lower(loss->scalar_text()) : "";
+    if (name == "orpo") method.pair_loss = "orpo";
+    if (name == "simpo") method.pair_loss = "cpo";
   } else {
-    const Node* beta = config.find("beta");
-    method.is_dpo = method.script != nullptr ? script.find("dpo") != std::string::npos
-                                             : beta != nullptr && words::asks_for_something(*beta);
+    const bool is_cpo = method.script != nullptr ? in_script("cpo") : asks("cpo_alpha") || asks("simpo_gamma");
+    method.is_of_pairs = method.script != nullptr ? of_pairs : is_cpo || asks("beta");
+    if (in_script("orpo")) method.pair_loss = "orpo";
+    if (is_cpo) method.pair_loss = "cpo";
   }
   return method;
 }
@@ -187,9 +196,18 @@ bool take_losses(Reader& reader, const TrainerMethod& method) {
     const auto name = taken(reader, method, key, names[i]);
     if (!name || !name->is_string()) continue;  // refused by the table, or the tool's usual one
     const std::string loss = name->as_string();
+    if (loss == "simpo") {
+      reader.refuse(names[i], key, key + std::string(" ") + names[i].scalar_text() + " is one of CPO",
+                    "import it as the command line of cpo.py, or with cpo_alpha");
+      continue;
+    }
     smooths = smooths || loss == "robust" || loss == "exo_pair";
     is_plain = is_plain || loss == "sigmoid";
     losses.set(loss, factors.empty() ? Node::floating(1.0) : factors[i]);
+  }
+  if (const Node* likelihood = method.is_factory() ? reader.get("pref_ftx") : nullptr) {
+    losses.set("sft", *likelihood);
+    reader.note("pref_ftx", Kind::kChanged, "loss.losses: sft; the mean is over all tokens, and not over pairs");
   }
   const bool is_one = losses.entries().size() == 1 && factors.empty();
   if (is_one && losses.entries()[0].key != "sigmoid")
@@ -203,19 +221,67 @@ bool take_losses(Reader& reader, const TrainerMethod& method) {
   return smooths || !method.is_trl();
 }
 
-void take_pairs(Reader& reader, const TrainerMethod& method) {
-  reader.draft().put("loss.type", Node::string("dpo"));
-  for (const auto& [key, path] : {std::pair{"beta", "loss.beta"},
-                                  {"pref_beta", "loss.beta"},
-                                  {"ld_alpha", "loss.ld_alpha"},
-                                  {"discopop_tau", "loss.discopop_tau"}}) {
-    if (const Node* value = reader.get(key)) reader.draft().put(path, *value);
-  }
+void put_if_said(Reader& reader, const char* key, const char* path) {
+  if (const Node* value = reader.get(key)) reader.draft().put(path, *value);
+}
+
+void take_dpo(Reader& reader, const TrainerMethod& method) {
+  put_if_said(reader, "ld_alpha", "loss.ld_alpha");
+  put_if_said(reader, "discopop_tau", "loss.discopop_tau");
+  for (const char* key : {"cpo_alpha", "simpo_gamma", "alpha"}) reader.note(key, Kind::kNoEffect, "it is one of CPO");
   const bool smooths = take_losses(reader, method);
   const char* key = method.is_factory() ? "dpo_label_smoothing" : "label_smoothing";
   if (!smooths) reader.note(key, Kind::kNoEffect, "TRL smooths robust and exo_pair alone");
-  if (const Node* smoothing = reader.get(key); smoothing != nullptr && smooths)
-    reader.draft().put("loss.label_smoothing", *smoothing);
+  if (smooths) put_if_said(reader, key, "loss.label_smoothing");
+}
+
+/// CPO and SimPO. AlphaPO is SimPO without the likelihood, with `alpha`.
+void take_cpo(Reader& reader, const TrainerMethod& method) {
+  put_if_said(reader, "simpo_gamma", "loss.simpo_gamma");
+  if (method.is_factory()) {
+    const Node* likelihood = reader.get("pref_ftx");
+    reader.draft().put("loss.loss_type", Node::string("simpo"));
+    reader.draft().put("loss.cpo_alpha", likelihood != nullptr ? *likelihood : Node::floating(0.0));
+    if (likelihood != nullptr) {
+      reader.note("pref_ftx", Kind::kChanged, "loss.cpo_alpha; the mean is over all tokens, and not over pairs");
+    }
+    return reader.note("dpo_label_smoothing", Kind::kNoEffect, "of other losses than simpo");
+  }
+  put_if_said(reader, "alpha", "loss.alpha");
+  put_if_said(reader, "label_smoothing", "loss.label_smoothing");
+  // 0 is a weight, too.
+  if (const Node* weight = reader.config().find("cpo_alpha"); weight != nullptr && weight->is_number())
+    reader.draft().put("loss.cpo_alpha", *weight);
+  const Node* kind = reader.get("loss_type");
+  if (kind == nullptr) return;
+  const std::string name = lower(kind->scalar_text());
+  static constexpr const char* kKinds[] = {"sigmoid", "hinge", "ipo", "simpo", "alphapo"};
+  if (std::find(std::begin(kKinds), std::end(kKinds), name) == std::end(kKinds)) {
+    return reader.refuse(*kind, "loss_type", "loss_type " + core::escape_for_terminal(name) + " is none of CPO",
+                         "use sigmoid, hinge, ipo, simpo or alphapo");
+  }
+  if (name == "alphapo") reader.draft().put("loss.cpo_alpha", Node::floating(0.0));
+  reader.draft().put("loss.loss_type", Node::string(name == "alphapo" ? "simpo" : name));
+}
+
+void take_orpo(Reader& reader, const TrainerMethod& method) {
+  for (const char* key : {"label_smoothing", "dpo_label_smoothing", "loss_type", "cpo_alpha", "simpo_gamma", "alpha"})
+    reader.note(key, Kind::kNoEffect, "ORPO does not read it");
+  const Node* likelihood = method.is_factory() ? reader.get("pref_ftx") : nullptr;
+  if (likelihood == nullptr) return;
+  reader.refuse(*likelihood, "pref_ftx", "pref_ftx adds to the likelihood that ORPO has already", "remove pref_ftx");
+}
+
+void take_pairs(Reader& reader, const TrainerMethod& method) {
+  reader.draft().put("loss.type", Node::string(method.pair_loss));
+  put_if_said(reader, method.is_factory() ? "pref_beta" : "beta", "loss.beta");
+  if (method.pair_loss == "orpo") {
+    take_orpo(reader, method);
+  } else if (method.pair_loss == "cpo") {
+    take_cpo(reader, method);
+  } else {
+    take_dpo(reader, method);
+  }
   if (says(reader.config(), "disable_dropout", false)) return;
   // TRL and LLaMA-Factory train on pairs without dropout, that of adapters included.
   reader.draft().put("model.type", Node::string("transformers"));
@@ -227,21 +293,22 @@ void take_pairs(Reader& reader, const TrainerMethod& method) {
 }
 
 void take_method(Reader& reader, const TrainerMethod& method) {
-  if (method.script != nullptr && !method.is_dpo) {
+  if (method.script != nullptr && !method.is_of_pairs) {
     const std::string script = lower(method.script->scalar_text());
-    for (const char* kind : {"orpo", "kto", "cpo", "grpo", "ppo", "reward", "rloo"}) {
+    for (const char* kind : {"kto", "grpo", "ppo", "reward", "rloo"}) {
       if (script.find(kind) == std::string::npos) continue;
       return reader.refuse(*method.script, "", method.script->scalar_text() + " has no equivalent",
-                           "roux trains on the next token, or with DPO");
+                           "roux trains on the next token, or with DPO, CPO and ORPO");
     }
   }
   if (method.is_trl() && reader.get("learning_rate") == nullptr)
-    reader.draft().put("optimizer.lr", Node::floating(method.is_dpo ? 1e-6 : 2e-5));
+    reader.draft().put("optimizer.lr", Node::floating(method.is_of_pairs ? 1e-6 : 2e-5));
   if (const Node* rate = reader.get("learning_rate")) reader.draft().put("optimizer.lr", *rate);
-  if (method.is_dpo) return take_pairs(reader, method);
+  if (method.is_of_pairs) return take_pairs(reader, method);
   static constexpr const char* kOfPairs[] = {
-      "beta",      "ld_alpha",  "discopop_tau",       "label_smoothing", "loss_weights", "disable_dropout",
-      "pref_beta", "pref_loss", "dpo_label_smoothing"};
+      "beta",      "ld_alpha",  "discopop_tau",        "label_smoothing", "loss_weights", "disable_dropout",
+      "pref_beta", "pref_loss", "dpo_label_smoothing", "pref_ftx",        "cpo_alpha",    "simpo_gamma",
+      "alpha"};
   for (const char* key : kOfPairs) reader.note(key, Kind::kNoEffect, "of the training on pairs");
   const Node* kind = method.is_trl() ? reader.get("loss_type") : nullptr;
   if (kind != nullptr && taken(reader, method, "loss_type", *kind)) {

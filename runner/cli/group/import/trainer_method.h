@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "runner/core/node.h"
@@ -14,8 +15,9 @@ namespace runner::cli {
 struct TrainerMethod {
   enum class Tool { kTrainer, kTrl, kFactory };
   Tool tool = Tool::kTrainer;
-  bool is_dpo = false;
-  bool is_pretraining = false;  ///< LLaMA-Factory's stage pt
+  bool is_of_pairs = false;
+  std::string pair_loss = "dpo";  ///< with is_of_pairs: the type of roux's loss
+  bool is_pretraining = false;    ///< LLaMA-Factory's stage pt
   const core::Node* script = nullptr;
 
   bool is_trl() const { return tool == Tool::kTrl; }
