@@ -152,8 +152,8 @@ TEST_CASE("what cannot be kept is an error with a remedy", "[words]") {
   CHECK(read("relora: true").problems ==
         "a.yml:1:1: error: relora has no equivalent: weights are not merged and restarted\n  hint: remove it\n");
   CHECK(read("rl: kto").problems ==
-        "a.yml:1:5: error: rl kto is not supported yet: preferences are trained with dpo and ipo\n"
-        "  hint: use rl: dpo or rl: ipo, or remove it\n");
+        "a.yml:1:5: error: rl kto is not supported yet: trainings of single labelled records are not imported yet\n"
+        "  hint: write `loss: {type: kto}` into a recipe\n");
   CHECK(read("peft: {loftq_config: {loftq_bits: 4}}").problems ==
         "a.yml:1:8: error: loftq_config has no equivalent: LoftQ begins from a quantized model\n"
         "  hint: remove it: A and B begin as in LoRA\n");
