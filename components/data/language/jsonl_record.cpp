@@ -87,8 +87,20 @@ Result<TextRecord> instruction(const Node& object) {
 }
 
 /// The turns before an instruction, pairs of a question and an answer.
-Failure bad_history(const Node& history) {
-  return {std::string("history is ") + type_of(history) + ", not a list of [question, answer]", ""};
+Result<std::vector<Message>> read_history(const Node& history) {
+  if (!history.is_sequence()) {
+    return Failure{std::string("history is ") + type_of(history) + ", not a list of [question, answer]", ""};
+  }
+  std::vector<Message> turns;
+  for (std::size_t i = 0; i < history.items().size(); ++i) {
+    const Node& turn = history.items()[i];
+    const bool is_pair =
+        turn.is_sequence() && turn.items().size() == 2 && turn.items()[0].is_string() && turn.items()[1].is_string();
+    if (!is_pair) return Failure{"history[" + std::to_string(i) + "] is not [question, answer], two texts", ""};
+    turns.push_back({kUser, turn.items()[0].as_string()});
+    turns.push_back({kAssistant, turn.items()[1].as_string()});
+  }
+  return turns;
 }
 
 Result<TextRecord> instruction_as_chat(const Node& object) {
@@ -111,14 +123,9 @@ Result<TextRecord> instruction_as_chat(const Node& object) {
   }
   const Node* history = object.find("history");
   if (history != nullptr && !history->is_null()) {
-    if (!history->is_sequence()) return bad_history(*history);
-    for (const Node& turn : history->items()) {
-      const bool is_pair =
-          turn.is_sequence() && turn.items().size() == 2 && turn.items()[0].is_string() && turn.items()[1].is_string();
-      if (!is_pair) return bad_history(turn);
-      record.messages.push_back({"user", turn.items()[0].as_string()});
-      record.messages.push_back({"assistant", turn.items()[1].as_string()});
-    }
+    auto turns = read_history(*history);
+    if (!turns) return turns.failure();
+    for (Message& turn : turns.value()) record.messages.push_back(std::move(turn));
   }
   record.messages.push_back({"user", std::move(question)});
   record.messages.push_back({"assistant", output.value()});
@@ -135,7 +142,11 @@ Result<TextRecord> conversation(const Node& object, const std::string& key, cons
                     .unread = std::move(read.value().unread)};
   const std::string system_key = columns.system.empty() ? kSystem : columns.system;
   const Node* system = object.find(system_key);
-  if (!asks_for_something(system) || record.messages.front().role == kSystem) return record;
+  if (!asks_for_something(system)) return record;
+  if (const Message& first = record.messages.front(); first.role == kSystem) {
+    if (!system->is_string() || system->as_string() != first.content) record.unread.push_back(system_key);
+    return record;
+  }
   auto text = text_of(object, system_key);
   if (!text) return text.failure();
   record.messages.insert(record.messages.begin(), {kSystem, std::move(text.value())});
@@ -191,19 +202,71 @@ Result<TextRecord> text_pair(const Node& object, const PairKeys& keys) {
   return record;
 }
 
+bool same(const Message& a, const Message& b) {
+  return a.role == b.role && a.content == b.content && a.fields.same_value(b.fields);
+}
+
 /// Moves what both conversations begin with to the prompt; the last message of the shorter one stays.
 void take_prompt(TextRecord& record) {
   auto &one = record.chosen_messages, &other = record.rejected_messages;
   const std::size_t most = std::min(one.size(), other.size()) - 1;
   std::size_t at = 0;
-  const auto same = [](const Message& a, const Message& b) {
-    return a.role == b.role && a.content == b.content && a.fields.same_value(b.fields);
-  };
   while (at < most && same(one[at], other[at])) ++at;
   const auto end = static_cast<std::ptrdiff_t>(at);
   record.messages.assign(one.begin(), one.begin() + end);
   one.erase(one.begin(), one.begin() + end);
   other.erase(other.begin(), other.begin() + end);
+}
+
+/// Whether a conversation repeats all of its prompt before the answer.
+bool repeats(const std::vector<Message>& conversation, const std::vector<Message>& prompt) {
+  return conversation.size() > prompt.size() && std::equal(prompt.begin(), prompt.end(), conversation.begin(), same);
+}
+
+/// A pair counts both answers whole, so that one cannot be context.
+std::optional<Failure> unlearnt_answer(const TextRecord& record, const PairKeys& keys) {
+  for (const auto& [key, messages] :
+       {std::pair{&keys.chosen, &record.chosen_messages}, std::pair{&keys.rejected, &record.rejected_messages}}) {
+    if (std::all_of(messages->begin(), messages->end(), [](const Message& message) { return message.is_learnt; })) {
+      continue;
+    }
+    return Failure{*key +
+                       " has an answer that is not to be learnt, by its weight, train or training, and a pair counts "
+                       "both answers whole",
+                   "remove that field, or leave such records out: on_bad_record: skip"};
+  }
+  return std::nullopt;
+}
+
+/// Takes the messages before both answers from the field of the prompt, or from what both begin with.
+std::optional<Failure> read_prompt(TextRecord& record, const Node& object, const PairKeys& keys,
+                                   const MessageNames& names) {
+  const Node* prompt = object.find(keys.prompt);
+  if (prompt != nullptr && prompt->is_null()) prompt = nullptr;
+  // Some sets repeat the user's message as a text beside two whole conversations.
+  const bool is_whole = record.chosen_messages.front().role != kAssistant;
+  if (prompt != nullptr && !(prompt->is_string() && is_whole)) {
+    auto of_prompt = messages_or_text(object, keys.prompt, kUser, names, record.unread);
+    if (!of_prompt) return of_prompt.failure();
+    record.messages = std::move(of_prompt).value();
+    // Others repeat all of its messages.
+    auto &one = record.chosen_messages, &other = record.rejected_messages;
+    if (repeats(one, record.messages) && repeats(other, record.messages)) {
+      const auto messages = static_cast<std::ptrdiff_t>(record.messages.size());
+      one.erase(one.begin(), one.begin() + messages);
+      other.erase(other.begin(), other.begin() + messages);
+    }
+    return std::nullopt;
+  }
+  take_prompt(record);
+  if (record.messages.empty()) {
+    return Failure{keys.chosen + " and " + keys.rejected + " do not begin with the same message",
+                   "give the messages before them as " + keys.prompt};
+  }
+  const auto is_prompt = [prompt](const Message& message) { return message.content == prompt->as_string(); };
+  const bool is_repeated = prompt == nullptr || std::any_of(record.messages.begin(), record.messages.end(), is_prompt);
+  if (!is_repeated && asks_for_something(prompt)) record.unread.push_back(keys.prompt);
+  return std::nullopt;
 }
 
 Result<TextRecord> message_pair(const Node& object, const PairKeys& keys, const MessageNames& names) {
@@ -214,21 +277,8 @@ Result<TextRecord> message_pair(const Node& object, const PairKeys& keys, const 
   if (!rejected) return rejected.failure();
   record.chosen_messages = std::move(chosen).value();
   record.rejected_messages = std::move(rejected).value();
-  const Node* prompt = object.find(keys.prompt);
-  if (prompt != nullptr && prompt->is_null()) prompt = nullptr;
-  // Some sets repeat the user's message as a text beside two whole conversations.
-  const bool is_whole = record.chosen_messages.front().role != kAssistant;
-  if (prompt != nullptr && !(prompt->is_string() && is_whole)) {
-    auto of_prompt = messages_or_text(object, keys.prompt, kUser, names, record.unread);
-    if (!of_prompt) return of_prompt.failure();
-    record.messages = std::move(of_prompt).value();
-    return record;
-  }
-  take_prompt(record);
-  if (record.messages.empty()) {
-    return Failure{keys.chosen + " and " + keys.rejected + " do not begin with the same message",
-                   "give the messages before them as " + keys.prompt};
-  }
+  if (auto wrong = read_prompt(record, object, keys, names)) return *wrong;
+  if (auto wrong = unlearnt_answer(record, keys)) return *wrong;
   return record;
 }
 
@@ -359,7 +409,14 @@ std::optional<Failure> add_tools(TextRecord& record, const Node& object, const R
 
 Result<TextRecord> parse_text_record(const std::string& line, const RecordColumns& columns) {
   const Result<Node> parsed = runner::core::parse_json(line, {kDepthMax, kValuesMax});
-  if (!parsed) return parsed.failure();
+  if (!parsed) {
+    // A file that is indented has one such line before each record.
+    const std::size_t brace = line.find('{');
+    const bool is_indented = brace != std::string::npos && line.find_first_not_of("{ \t\r") == std::string::npos;
+    return is_indented ? Failure{"an object over several lines",
+                                 "write each record in one line, such as by `jq -c . FILE`, or all as one JSON array"}
+                       : parsed.failure();
+  }
   const Node& object = parsed.value();
   if (!object.is_mapping()) return Failure{"not an object", ""};
   const Names names = names_of(columns);

@@ -96,7 +96,7 @@ class Reader {
       if (is_share_gpt) replace(message.role, kToolSpeakers);
     }
     if (auto wrong = read_learnt(item, message)) return *wrong;
-    read_fields(item, role_key, content_key, message);
+    if (auto wrong = read_fields(item, role_key, content_key, message)) return *wrong;
     if (auto wrong = read_content(item, content_key, message)) return *wrong;
     if (is_call) take_call(message);
     return message;
@@ -135,12 +135,14 @@ class Reader {
     return std::nullopt;
   }
 
-  void read_fields(const Node& item, const std::string& role_key, const std::string& content_key, Message& message) {
+  std::optional<Failure> read_fields(const Node& item, const std::string& role_key, const std::string& content_key,
+                                     Message& message) {
     for (const Node::Entry& entry : item.entries()) {
       const bool is_known = entry.key == role_key || entry.key == content_key || is_one_of(entry.key, kLearnt);
       if (is_known || !asks_for_something(&entry.value)) continue;
       const bool is_old_call = entry.key == kFunctionCall;
       if (reads(entry.key) || (is_old_call && reads(kToolCalls))) {
+        if (auto wrong = bad_call(entry)) return wrong;
         if (!message.fields.is_mapping()) message.fields = Node::mapping();
         if (is_old_call && !reads(entry.key)) {
           message.fields.set(kToolCalls, Node::sequence({call_of(entry.value)}));
@@ -151,6 +153,25 @@ class Reader {
         unread(entry.key);
       }
     }
+    return std::nullopt;
+  }
+
+  /// Of a field with calls, what a template would stumble on or write as it is.
+  std::optional<Failure> bad_call(const Node::Entry& field) const {
+    const std::string place = place_ + "." + field.key;
+    if (field.key == kFunctionCall && !field.value.is_mapping()) {
+      return Failure{place + " is " + type_of(field.value) + ", not a call", ""};
+    }
+    if (field.key != kToolCalls) return std::nullopt;
+    const Node calls = calls_of(field.value);
+    if (!calls.is_sequence()) return Failure{place + " is " + type_of(calls) + ", not a list of calls", ""};
+    for (std::size_t i = 0; i < calls.items().size(); ++i) {
+      const Node& call = calls.items()[i];
+      if (!call.is_mapping()) {
+        return Failure{place + "[" + std::to_string(i) + "] is " + type_of(call) + ", not a call", ""};
+      }
+    }
+    return std::nullopt;
   }
 
   /// Arguments that are the text of an object are that object, as templates write it; a call is one of a function.
@@ -287,6 +308,12 @@ Result<Node> read_tools(const Node& object, const std::string& key) {
   const Node& list = of_text ? *of_text : *tools;
   if (!list.is_sequence()) {
     return Failure{key + " is " + type_of(list) + ", not a list of tools" + (tools->is_string() ? " in JSON" : ""), ""};
+  }
+  for (std::size_t i = 0; i < list.items().size(); ++i) {
+    const Node& tool = list.items()[i];
+    if (!tool.is_mapping()) {
+      return Failure{key + "[" + std::to_string(i) + "] is " + type_of(tool) + ", not a tool", ""};
+    }
   }
   return list.items().empty() ? Node() : list;
 }

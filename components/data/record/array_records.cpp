@@ -18,6 +18,7 @@ using runner::core::RunError;
 constexpr std::size_t kChunk = std::size_t{256} << 10;
 constexpr std::int64_t kGapMax = 1 << 20;  ///< of unread text, from which on the file is opened again behind it
 constexpr int kNone = -1;
+constexpr std::string_view kMark = "\xEF\xBB\xBF";
 
 bool is_space(int c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
@@ -28,6 +29,7 @@ class ArrayRecords final : public RecordSource {
 
   std::optional<std::string_view> next() override {
     if (end_.offset == 0) {
+      skip_mark();
       skip_space();
       take();  // the bracket
       skip_space();
@@ -79,6 +81,14 @@ class ArrayRecords final : public RecordSource {
     if (text_[at_] == '\n') ++end_.lines;
     ++at_;
     ++end_.offset;
+  }
+
+  /// A byte order mark, as editors on Windows write it.
+  void skip_mark() {
+    for (const char c : kMark) {
+      if (peek() != static_cast<unsigned char>(c)) return;
+      take();
+    }
   }
 
   void skip_space() {
@@ -138,13 +148,19 @@ std::unique_ptr<RecordSource> array_records(const std::string& path, const Recor
 bool is_json_array(const std::string& path) {
   ByteSource bytes(path);
   std::string text(4096, '\0');
-  std::string_view wanted = "[{";
+  std::string_view mark = kMark;
+  bool has_bracket = false;
   for (std::size_t read = bytes.read(text.data(), text.size()); read > 0; read = bytes.read(text.data(), text.size())) {
     for (std::size_t i = 0; i < read; ++i) {
+      if (!mark.empty() && text[i] == mark.front()) {
+        mark.remove_prefix(1);
+        continue;
+      }
+      mark = {};  // it stands before all else
       if (is_space(static_cast<unsigned char>(text[i]))) continue;
-      if (text[i] != wanted.front()) return false;
-      wanted.remove_prefix(1);
-      if (wanted.empty()) return true;
+      if (has_bracket) return text[i] == '{' || text[i] == ']';
+      if (text[i] != '[') return false;
+      has_bracket = true;
     }
   }
   return false;

@@ -13,7 +13,8 @@ namespace components::data {
 /// short, or something stands behind it.
 std::unique_ptr<RecordSource> array_records(const std::string& path, const RecordSource::Place& start);
 
-/// Whether a file begins with an array of objects. Another array may be a line that is no record.
+/// Whether a file begins with an array of objects or an empty one, behind a byte order mark or none. Another array may
+/// be a line that is no record.
 bool is_json_array(const std::string& path);
 
 }  // namespace components::data

@@ -160,6 +160,14 @@ TEST_CASE("a message that cannot be kept is an error with its place", "[data][js
       {answer + R"([{"type": "text", "text": null}]}]})", "", "messages[1].content[0].text is null, not a text", ""},
       {answer + "3}]}", "", "messages[1].content is a number, not a text", ""},
       {answer + R"("b"}], "tools": "none"})", kTemplate, "tools is a text, not a list of tools in JSON", ""},
+      {answer + R"("b"}], "tools": [{"name": "f"}, "g"]})", kTemplate, "tools[1] is a text, not a tool", ""},
+      {answer + R"("b", "tool_calls": "f"}]})", kTemplate, "messages[1].tool_calls is a text, not a list of calls", ""},
+      {answer + R"(null, "tool_calls": {"name": "f"}}]})", kTemplate,
+       "messages[1].tool_calls is an object, not a list of calls", ""},
+      {answer + R"("b", "tool_calls": [{"name": "f"}, null]}]})", kTemplate,
+       "messages[1].tool_calls[1] is null, not a call", ""},
+      {answer + R"(null, "function_call": "f"}]})", kTemplate, "messages[1].function_call is a text, not a call", ""},
+      {"{\n  \"text\": \"a\"\n}\n", "", "a.jsonl:1: an object over several lines", ""},
       {answer + R"("b"}], "tools": {"name": "f"}})", kTemplate, "tools is an object, not a list of tools", ""},
       {R"({"prompt": {"role": "user", "content": "a"}})", "", "completion is missing", ""},
   };
@@ -182,10 +190,26 @@ TEST_CASE("a field that a template does not name is told", "[data][jsonl][messag
   CHECK(built.messages.find("the chat template reads no variable \"depth\"") != std::string::npos);
 }
 
+TEST_CASE("of two different system messages the one that is not read is told", "[data][jsonl][messages]") {
+  const auto told = [](const std::string& field) {
+    const TokenizerFolder folder(
+        R"({"messages": [{"role": "system", "content": "s"}, {"role": "user", "content": "a"}, {"role": "assistant",)"
+        R"( "content": "b"}], "system": )" +
+        field + "}");
+    const auto built = build_data(block(kChatml));
+    REQUIRE(built.data != nullptr);
+    return built.messages.find("not read are system of 1 record") != std::string::npos;
+  };
+  CHECK(told(R"("other")"));
+  CHECK_FALSE(told(R"("s")"));
+  CHECK_FALSE(told("null"));
+}
+
 TEST_CASE("a JSON array is read as its records", "[data][jsonl][messages]") {
   const std::string arrays[] = {
       "[{\"text\": \"a\"},{\"text\": \"b, ]\\\"\"},{\"text\": \"c\"}]",
       "\n [\n  {\n    \"text\": \"a\"\n  },\n  {\n    \"text\": \"b, ]\\\"\"\n  },\n  {\"text\": \"c\"}\n]\n",
+      "\xEF\xBB\xBF[{\"text\": \"a\"},\r\n{\"text\": \"b, ]\\\"\"},\r\n{\"text\": \"c\"}]\r\n",
   };
   for (const std::string& array : arrays) {
     for (const char* more : {"", ", streaming: true, max_seq_len: 8, shuffle_buffer: 2"}) {
@@ -221,7 +245,8 @@ TEST_CASE("a JSON array is read as its records", "[data][jsonl][messages]") {
       {"[\n{\"text\": \"a\"},\n{\"text\": ", "a.jsonl:3: the array is cut short"},
       {"[{\"text\": \"a\"}]\n{}", "a.jsonl:2: the array ends, and something stands behind it"},
       {"[{\"text\": \"a\"},,\n{\"text\": \"a\"}]", "a.jsonl:1: a comma stands in the place of a record"},
-      {"[]", "a.jsonl:1: not an object"},
+      {"[]", "data.train has no usable line, of 0 lines that are not empty"},
+      {"[[]]", "a.jsonl:1: not an object"},
   };
   for (const Bad& bad : cases) {
     const TokenizerFolder folder(bad.text);

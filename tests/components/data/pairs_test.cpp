@@ -61,6 +61,12 @@ TEST_CASE("a pair is a row of both sequences", "[data][jsonl][pairs]") {
            "rejected": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "c"}]})",
        ", chat_format: chatml", "<|im_start|>user\na<|im_end|>\n<|im_start|>assistant\nb<|im_end|>\n",
        "<|im_start|>user\na<|im_end|>\n<|im_start|>assistant\nc<|im_end|>\n", "b<|im_end|>\n", "c<|im_end|>\n"},
+      // Whole conversations beside the messages that they begin with.
+      {R"({"prompt": [{"role": "user", "content": "a"}],
+           "chosen": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}],
+           "rejected": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "c"}]})",
+       ", chat_format: chatml", "<|im_start|>user\na<|im_end|>\n<|im_start|>assistant\nb<|im_end|>\n",
+       "<|im_start|>user\na<|im_end|>\n<|im_start|>assistant\nc<|im_end|>\n", "b<|im_end|>\n", "c<|im_end|>\n"},
   };
   for (const Case& c : cases) {
     INFO(c.record);
@@ -109,6 +115,9 @@ TEST_CASE("pairs that are none are refused with their line", "[data][jsonl][pair
       {R"({"prompt": "a", "chosen": [], "rejected": []})", ", chat_format: chatml", "a.jsonl:1: chosen is empty"},
       {R"({"chosen": [{"role": "user", "content": "a"}], "rejected": [{"role": "user", "content": "b"}]})",
        ", chat_format: chatml", "a.jsonl:1: chosen and rejected do not begin with the same message"},
+      {R"({"prompt": [{"role": "user", "content": "a"}], "chosen": [{"role": "assistant", "content": "b"}],)"
+       R"( "rejected": [{"role": "assistant", "content": "c", "weight": 0}]})",
+       ", chat_format: chatml", "a.jsonl:1: rejected has an answer that is not to be learnt"},
       {pair + R"({"text": "a"})", "", "a.jsonl:2: not a pair of chosen and rejected, as the first line"},
       {R"({"text": "a"})"
        "\n" +
@@ -128,6 +137,21 @@ TEST_CASE("pairs that are none are refused with their line", "[data][jsonl][pair
     CHECK(built.data == nullptr);
     CHECK(built.messages.find(c.message) != std::string::npos);
   }
+}
+
+TEST_CASE("a prompt that two whole conversations do not repeat is told", "[data][jsonl][pairs]") {
+  const auto told = [](const std::string& prompt) {
+    const TokenizerFolder folder(
+        R"({"chosen": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b", "weight": 1}],)"
+        R"( "rejected": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "c"}], "prompt": )" +
+        prompt + "}");
+    const auto built = build_data(block(", chat_format: chatml"));
+    REQUIRE(built.data != nullptr);
+    return built.messages.find("not read are prompt of 1 record") != std::string::npos;
+  };
+  CHECK(told(R"("other")"));
+  CHECK_FALSE(told(R"("a")"));
+  CHECK_FALSE(told(R"("")"));
 }
 
 TEST_CASE("pairs are joined with pairs alone", "[data][jsonl][pairs][concat]") {
