@@ -309,4 +309,12 @@ std::optional<SplitRange> apply_split(const std::optional<std::string>& split, b
   return std::nullopt;
 }
 
+bool takes_lines(const SplitRange& range, std::int64_t lines, const Inputs& inputs) {
+  if (lines == 0 || range.begin(lines) < range.end(lines)) return true;
+  inputs.diagnostics.error(location_of(inputs.block, "split"),
+                           "data." + inputs.name + ".split takes none of " + counted_large(lines, "line", "lines"),
+                           "use a larger part, or one that begins earlier");
+  return false;
+}
+
 }  // namespace components::data

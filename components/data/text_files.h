@@ -67,4 +67,8 @@ std::vector<TextFile> split_files(std::vector<TextFile> files, const SplitRange&
 std::optional<SplitRange> apply_split(const std::optional<std::string>& split, bool by_files, const char* unit,
                                       std::vector<TextFile>& files, const Inputs& inputs);
 
+/// False, with an error, where the range takes none of `lines` lines that are there, such as a slice that begins behind
+/// them.
+bool takes_lines(const SplitRange& range, std::int64_t lines, const Inputs& inputs);
+
 }  // namespace components::data

@@ -308,7 +308,10 @@ class Builder final : public YAML::EventHandler {
     if (top.key_plain && key.size() > 1 && key[0] == '-' && key[1] != '-') {
       Location dash = location;
       dash.width = 1;
-      diagnostics_.error(dash, "no space after \"-\" in " + core::quote(key), "write - " + key.substr(1) + ": ...");
+      const bool is_number = key[1] >= '0' && key[1] <= '9';
+      diagnostics_.error(dash, "no space after \"-\" in " + core::quote(key),
+                         is_number ? "put text that begins with \"-\" in quotes, such as a slice: \"[" + key + ":]\""
+                                   : "write - " + key.substr(1) + ": ...");
       top.drop_value = true;
       return;
     }

@@ -146,12 +146,27 @@ Hint limit_in_unit(const std::string& text, const std::string& path) {
   return !unit.empty() && core::parse_duration_s(text).ok() ? Hint("write max_time: " + text) : Hint();
 }
 
+/// The text that a list of one entry was before YAML read it, such as `[10:20]` or `[20:]`; "" for another list.
+std::string text_of_list(const Node& list) {
+  if (list.items().size() != 1) return "";
+  const Node& item = list.items()[0];
+  if (item.is_sequence()) return "";
+  if (!item.is_mapping()) return "[" + item.scalar_text() + "]";
+  const bool is_key = item.entries().size() == 1 && item.entries()[0].value.is_null();
+  return is_key ? "[" + item.entries()[0].key + ":]" : "";
+}
+
 /// The hint for a wrong type, from the given value.
 Hint type_hint(const Node& value, const Property& property, const std::string& path) {
   if (value.is_null()) {
     if (property.default_value && !property.default_value->is_null())
       return "leave the key out for the default, " + described(*property.default_value);
     return "";
+  }
+  if (value.is_sequence() && property.type == Type::kString && !property.pattern.empty()) {
+    const std::string meant = text_of_list(value);
+    if (!meant.empty() && matches_pattern(meant, property.pattern))
+      return "put it in quotes: " + core::in_quotes(meant);
   }
   if (value.is_sequence() && value.items().size() == 1 && !value.items()[0].is_mapping())
     return "write " + value.items()[0].scalar_text() + " without the brackets";

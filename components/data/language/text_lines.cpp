@@ -230,6 +230,7 @@ std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
       from += files[i].bytes;
     }
     const auto whole = static_cast<std::int64_t>(lines.size());
+    if (!takes_lines(*share, whole, inputs)) return nullptr;
     lines.erase(lines.begin() + share->end(whole), lines.end());
     lines.erase(lines.begin(), lines.begin() + share->begin(whole));
     if (!lines.empty() && static_cast<std::int64_t>(lines.size()) < whole) {  // only their text is kept

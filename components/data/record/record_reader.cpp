@@ -97,6 +97,7 @@ class Reader {
     begin_ = options_.share.begin(whole_);
     end_ = options_.share.end(whole_);
     read_.bytes = totals.bytes;
+    if (!takes_lines(options_.share, whole_, inputs_)) return false;
     // An id takes two bytes of a file at least, and 4 here, in input and target.
     return fits_in_memory(4.0 * static_cast<double>(totals.bytes), "path", options_.if_too_large, inputs_);
   }

@@ -113,6 +113,6 @@ TEST_CASE("errors in lines of text are reported at their location", "[data][text
         "data.yaml:1:42: error: data.train has no usable line, of 0 lines that are not empty\n"
         "  hint: use more text\n");
   CHECK(build_data("{type: text_lines, max_seq_len: 4, path: two.txt, split: ':10%'}").messages ==
-        "data.yaml:1:58: error: data.train has no usable line, of 2 lines that are not empty\n"
-        "  hint: use more text\n");
+        "data.yaml:1:58: error: data.train.split takes none of 2 lines\n"
+        "  hint: use a larger part, or one that begins earlier\n");
 }
