@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <numeric>
@@ -22,6 +23,14 @@ constexpr std::int64_t kMixedMax = std::int64_t{1} << 30;  ///< samples; each ta
 std::optional<std::vector<std::int64_t>> mixed(const std::vector<std::int64_t>& sizes,
                                                const std::vector<double>& weights, bool until_all) {
   const double whole = std::accumulate(weights.begin(), weights.end(), 0.0);
+  // Where each set would end if a sample could be cut: known before a list is filled that cannot be held.
+  std::vector<double> ends;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    ends.push_back(static_cast<double>(sizes[i]) * whole / weights[i]);
+  }
+  const double end =
+      until_all ? *std::max_element(ends.begin(), ends.end()) : *std::min_element(ends.begin(), ends.end());
+  if (end > static_cast<double>(kMixedMax)) return std::nullopt;
   std::vector<std::int64_t> begins, taken(sizes.size(), 0);
   std::int64_t begin = 0;
   for (const std::int64_t size : sizes) begins.push_back(std::exchange(begin, begin + size));

@@ -82,6 +82,9 @@ TEST_CASE("sets with weights alternate, and end with the first or the last of th
   CHECK(order("[2, 1]") == "a1 b1 a2 ");
   CHECK(order("[1, 3]") == "b1 a1 ");
   CHECK(order("[1, 3], stopping: all") == "b1 a1 b1 b1 b1 a2 ");
+  // Known before as many are numbered.
+  CHECK(build_data(sets + "[1.0e-300, 1], stopping: all}").messages.find("more than 1,073,741,824 samples") !=
+        std::string::npos);
   CHECK(build_data(sets + "[1, 2, 3]}").messages.find("data.train has 2 sets and 3 weights") != std::string::npos);
 }
 
