@@ -255,14 +255,6 @@ class Encoder {
       return Failure{"a pair of chosen and rejected, but train_on_eos is " + std::string(to_text(ends_)),
                      "remove train_on_eos: of a pair its completions count with their ends"};
     }
-    for (const auto* answer : {&record.chosen_messages, &record.rejected_messages}) {
-      const auto left_out = std::find_if(answer->begin(), answer->end(),
-                                         [](const tokenizer::Message& message) { return !message.is_learnt; });
-      if (left_out == answer->end()) continue;
-      return Failure{std::string(answer == &record.chosen_messages ? "chosen" : "rejected") + "[" +
-                         std::to_string(left_out - answer->begin()) + "] is not to be learnt, but all of a pair counts",
-                     "remove its weight, or train"};
-    }
     return record.kind == TextRecord::Kind::kPair ? pair_of_texts(record) : pair_of_conversations(record);
   }
 

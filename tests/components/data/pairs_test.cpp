@@ -127,8 +127,6 @@ TEST_CASE("pairs that are none are refused with their line", "[data][jsonl][pair
       {pair, ", loss_on: all", "a pair of chosen and rejected, but loss_on is all"},
       {pair, ", loss_on: last", "a pair of chosen and rejected, but loss_on is last"},
       {pair, ", chat_format: chatml, train_on_eos: none", "a pair of chosen and rejected, but train_on_eos is none"},
-      {R"({"prompt": "a", "chosen": {"role": "assistant", "content": "b", "weight": 0}, "rejected": "c"})",
-       ", chat_format: chatml", "chosen[0] is not to be learnt, but all of a pair counts"},
   };
   for (const Case& c : cases) {
     const TokenizerFolder folder(c.records);
