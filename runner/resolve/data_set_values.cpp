@@ -108,11 +108,17 @@ void put(Node& block, const char* key, Node value, const HistoryStep& step) {
 
 Node part_node(const std::string& part) { return part.empty() ? Node::null() : Node::string(part); }
 
-/// A set that is not here keeps its names, and a rule about a part of the records reads the part.
+/// A set that is not here keeps its names, and a rule about a part of the records reads the part. What is no split
+/// stays as it is written, for its validation to say so.
 void keep_name(Node& block) {
   const std::string written = text_of(block, "split");
   const WrittenSplit split = split_of(written);
-  if (split.name.empty()) return;
+  const bool is_name = std::all_of(split.name.begin(), split.name.end(), [](unsigned char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' ||
+           c == '.';
+  });
+  const bool is_part = split.part.empty() || split.part.ends_with(']') || split.part.find('[') == std::string::npos;
+  if (split.name.empty() || !is_name || !is_part) return;
   put(block, "split", part_node(split.part), {"of the split " + core::quote(split.name), Origin::kRemote, written});
 }
 

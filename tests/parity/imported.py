@@ -40,6 +40,7 @@ CASES = {
     "trl/texts": f"trl sft {TRAINER} --dataset_name texts.jsonl",
     "trl/dpo": f"trl dpo {TRAINER} --dataset_name pairs.jsonl --beta 0.2",
     "trl/dpo_sft": f"trl dpo {TRAINER} --dataset_name pairs.jsonl --loss_type sigmoid sft --loss_weights 1.0 0.5",
+    "trl/kto": f"trl kto {TRAINER} --dataset_name labels.jsonl --desirable_weight 1.5",
     "llama_factory/chats": {**FACTORY, "stage": "sft", "dataset": "chats"},
     "llama_factory/tasks": {**FACTORY, "stage": "sft", "dataset": "tasks", "train_on_prompt": True},
     "llama_factory/last": {**FACTORY, "stage": "sft", "dataset": "chats", "mask_history": True},
@@ -66,6 +67,9 @@ def write_data(folder):
     write_lines(folder / "pairs.jsonl", [
         {"prompt": messages(turns[:-1]), "chosen": messages(["", turns[-1]])[1:], "rejected": messages(["", bad])[1:]}
         for turns in CHATS])
+    write_lines(folder / "labels.jsonl", [
+        {"prompt": messages(turns[:-1]), "completion": messages(["", turns[-1]])[1:], "label": i % 2 == 0}
+        for i, turns in enumerate(CHATS)])
     write_lines(folder / "tasks.jsonl", [{"instruction": turns[-2], "input": "", "output": turns[-1]} for turns in CHATS])
     write_lines(folder / "choices.jsonl", [
         {"conversations": [{"from": "human" if i % 2 == 0 else "gpt", "value": text} for i, text in enumerate(turns[:-1])],
@@ -98,12 +102,13 @@ def make_model():
 def losses_of_trl(line):
     from datasets import load_dataset
     from transformers import HfArgumentParser
-    from trl import DPOConfig, DPOTrainer, SFTConfig, SFTTrainer
+    from trl import DPOConfig, DPOTrainer, KTOConfig, KTOTrainer, SFTConfig, SFTTrainer
     _, kind, *words = line.split()
     at = {name: words.index(name) for name in ("--model_name_or_path", "--dataset_name")}
     model, data = (words[i + 1] for i in at.values())
     rest = [word for i, word in enumerate(words) if not any(i in (k, k + 1) for k in at.values())]
-    config, trainer = {"sft": (SFTConfig, SFTTrainer), "dpo": (DPOConfig, DPOTrainer)}[kind]
+    config, trainer = {"sft": (SFTConfig, SFTTrainer), "dpo": (DPOConfig, DPOTrainer),
+                       "kto": (KTOConfig, KTOTrainer)}[kind]
     (args,) = HfArgumentParser(config).parse_args_into_dataclasses(rest)
     made = trainer(model=model, args=args, train_dataset=load_dataset("json", data_files=data, split="train"))
     made.train()

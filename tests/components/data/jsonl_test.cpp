@@ -338,6 +338,8 @@ TEST_CASE("what a record says beside its texts is told once, with its count", "[
       {R"({"conversations": [{"from": "human", "value": "a"}, {"from": "gpt", "value": "b"}], "tools": "[{}]"})",
        ", chat_format: chatml", "tools of 1 record, such as a.jsonl:1"},
       {R"({"text": "a", "label": 0})", "", "label of 1 record, such as a.jsonl:1"},
+      {R"({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}], "weight": 0})",
+       ", chat_format: chatml", "weight of 1 record, such as a.jsonl:1"},
       {R"({"text": "a", "messages": [{"role": "user", "content": "a"}]})", "",
        "messages of 1 record, such as a.jsonl:1"},
       {R"({"question": "a", "answer": "b", "id": 1, "system": "c"})",

@@ -121,6 +121,11 @@ TEST_CASE("a data set that is not here keeps its names", "[hub][resolve]") {
   CHECK(Here::said("{train: {type: ids, path: hf://datasets/ada/other}}", Severity::kNotice) ==
         "r.yaml:1:33 hf://datasets/ada/other is not in the cache of the Hugging Face Hub | `roux run` fetches it, or "
         "`roux fetch` before\n");
+  for (const char* split : {"train+test", "train[:5"}) {  // as it is written
+    const std::string wrong = Here::said(
+        std::string("{train: {type: ids, path: hf://datasets/ada/other, split: '") + split + "'}}", Severity::kError);
+    CHECK(wrong.find("\"" + std::string(split) + "\"") != std::string::npos);
+  }
   Diagnostics diagnostics;
   const auto recipe = Here::load(data, diagnostics);
   REQUIRE(recipe);

@@ -60,10 +60,10 @@ TrainerMethod method_of(const Node& config) {
     return std::any_of(config.entries().begin(), config.entries().end(),
                        [&](const Node::Entry& entry) { return is_own(table, other, entry); });
   };
-  const bool is_command = script == "sft" || script == "dpo";
+  const bool is_command = script == "sft" || script == "dpo" || script == "kto";
   static constexpr const char* kScripts[] = {"do_train", "block_size", "dataset_config_name", "train_file"};
   const auto in_script = [&](const char* word) { return script.find(word) != std::string::npos; };
-  const bool of_pairs = in_script("dpo") || in_script("cpo") || in_script("orpo");
+  const bool of_pairs = in_script("dpo") || in_script("cpo") || in_script("orpo") || in_script("kto");
   const bool is_of_trl = is_command || has_own("trl", "trainer") || of_pairs || in_script("sft");
   if (script.find(".py") == std::string::npos && has_any(config, kFactory)) {
     method.tool = Tool::kFactory;
@@ -86,6 +86,7 @@ TrainerMethod method_of(const Node& config) {
     const bool is_cpo = method.script != nullptr ? in_script("cpo") : asks("cpo_alpha") || asks("simpo_gamma");
     method.is_of_pairs = method.script != nullptr ? of_pairs : is_cpo || asks("beta");
     if (in_script("orpo")) method.pair_loss = "orpo";
+    if (in_script("kto")) method.pair_loss = "kto";
     if (is_cpo) method.pair_loss = "cpo";
   }
   return method;
@@ -272,6 +273,33 @@ void take_orpo(Reader& reader, const TrainerMethod& method) {
   reader.refuse(*likelihood, "pref_ftx", "pref_ftx adds to the likelihood that ORPO has already", "remove pref_ftx");
 }
 
+/// Of single labelled records, or of pairs, which are two of them.
+void take_kto(Reader& reader, const TrainerMethod& method) {
+  put_if_said(reader, "desirable_weight", "loss.desirable_weight");
+  put_if_said(reader, "undesirable_weight", "loss.undesirable_weight");
+  for (const char* key :
+       {"label_smoothing", "ld_alpha", "discopop_tau", "loss_weights", "cpo_alpha", "simpo_gamma", "alpha"})
+    reader.note(key, Kind::kNoEffect, "KTO does not read it");
+  const Node* kind = reader.get("loss_type");
+  if (kind == nullptr) return;
+  const std::string name = lower(kind->scalar_text());
+  if (name == "kto" || name == "apo_zero_unpaired") {
+    return reader.draft().put("loss.loss_type", *taken(reader, method, "loss_type", *kind));
+  }
+  reader.refuse(*kind, "loss_type", "loss_type " + core::escape_for_terminal(name) + " is none of KTO",
+                "use kto or apo_zero_unpaired");
+}
+
+/// False, with an error, for KTO's losses beside pairs.
+bool is_of_dpo(Reader& reader) {
+  const Node* kind = reader.get("loss_type");
+  if (kind == nullptr || !kind->is_string()) return true;
+  const std::string name = lower(kind->as_string());
+  if (name != "kto" && name != "apo_zero_unpaired") return true;
+  reader.refuse(*kind, "loss_type", "loss_type " + name + " is one of KTO", "train with `trl kto`, or use sigmoid");
+  return false;
+}
+
 void take_pairs(Reader& reader, const TrainerMethod& method) {
   reader.draft().put("loss.type", Node::string(method.pair_loss));
   put_if_said(reader, method.is_factory() ? "pref_beta" : "beta", "loss.beta");
@@ -279,7 +307,9 @@ void take_pairs(Reader& reader, const TrainerMethod& method) {
     take_orpo(reader, method);
   } else if (method.pair_loss == "cpo") {
     take_cpo(reader, method);
-  } else {
+  } else if (method.pair_loss == "kto") {
+    take_kto(reader, method);
+  } else if (is_of_dpo(reader)) {
     take_dpo(reader, method);
   }
   if (says(reader.config(), "disable_dropout", false)) return;
@@ -295,10 +325,10 @@ void take_pairs(Reader& reader, const TrainerMethod& method) {
 void take_method(Reader& reader, const TrainerMethod& method) {
   if (method.script != nullptr && !method.is_of_pairs) {
     const std::string script = lower(method.script->scalar_text());
-    for (const char* kind : {"kto", "grpo", "ppo", "reward", "rloo"}) {
+    for (const char* kind : {"grpo", "ppo", "reward", "rloo"}) {
       if (script.find(kind) == std::string::npos) continue;
       return reader.refuse(*method.script, "", method.script->scalar_text() + " has no equivalent",
-                           "roux trains on the next token, or with DPO, CPO and ORPO");
+                           "roux trains on the next token, or with DPO, CPO, ORPO and KTO");
     }
   }
   if (method.is_trl() && reader.get("learning_rate") == nullptr)
