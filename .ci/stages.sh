@@ -53,7 +53,7 @@ inputs=(
               tests/tidy/worked_examples.sh tests/support/*.h tests/support/torch/*.h tests/trackers/followed_run.h'
   # What fuzz_recipe links, the generated tables too, and what it mutates.
   [fuzz]='runner/core runner/recipe runner/registry runner/resolve runner/pretrained runner/artifact runner/hub
-          runner/net tests/parity/adapters/*/adapter_config.json
+          runner/net runner/words tests/parity/adapters/*/adapter_config.json
           components/tokenizer tests/components/tokenizer/files components/template
           tests/components/template/recorded components/model/names schemas tests/fuzz recipes
           tests/golden/bad tests/cli tests/runner/artifact/foreign/files tests/parity/models/*/*.json'
