@@ -11,7 +11,8 @@ inputs=(
   # What tests_fast links and reads: everything without LibTorch.
   [fast]='runner/artifact runner/chart runner/cli runner/core runner/hub runner/launch runner/net runner/pretrained
           runner/query runner/recipe runner/registry runner/resolve runner/review runner/store runner/sweep
-          runner/terminal runner/transfer trackers components/sampler components/pruner components/tokenizer
+          runner/terminal runner/transfer runner/words trackers components/sampler components/pruner
+          components/tokenizer
           components/template components/model/names schemas recipes tests/runner tests/components/sampler
           tests/components/pruner tests/components/template tests/components/tokenizer tests/trackers
           tests/golden tests/sim tests/support tests/fixtures tests/programs

@@ -129,7 +129,7 @@ Result<Ranges> answers_of(const Template& chat_template, const Chat& chat, const
   const std::vector<Node>& messages = chat.messages.items();
   if (chat_template.has_generation()) {
     for (const Piece& piece : pieces) {
-      if (piece.in_generation) add(ranges, {piece.begin, piece.end, owner_of(piece, messages)});
+      if (piece.in_generation && !messages.empty()) add(ranges, {piece.begin, piece.end, owner_of(piece, messages)});
     }
     return ranges;
   }
