@@ -23,7 +23,7 @@ PARTS = {
     "environment": Part(resources.environment, 1, 30),
     "language-models": Part(language.models, 12, 20),
     "language-rows": Part(language.rows, 12, 20),
-    "language-adapters": Part(language.adapters, 12, 20),
+    "language-adapters": Part(language.adapters, 18, 20),
     "language-commands": Part(language.commands, 7, 15),
     "smoke": Part(numerics.smoke, 12, 20),
     "resume": Part(numerics.resume, 18, 30),
