@@ -194,8 +194,8 @@ function(add_binary_base)
             roux_layer_net
             roux_layer_hub
             third_party_spdlog third_party_nlohmann third_party_yaml-cpp third_party_jsonnet third_party_sqlite3
-            third_party_xxhash third_party_re2 third_party_png third_party_zlib third_party_pcre2 third_party_utf8proc
-            Threads::Threads ${CMAKE_DL_LIBS})
+            third_party_xxhash third_party_re2 third_party_png third_party_zlib third_party_zstd third_party_pcre2
+            third_party_utf8proc Threads::Threads ${CMAKE_DL_LIBS})
   set_library_path(roux_base "$ORIGIN/../lib")
 endfunction()
 

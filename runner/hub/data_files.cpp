@@ -10,6 +10,7 @@
 #include <tuple>
 #include <utility>
 
+#include "runner/core/packed/packed_file.h"
 #include "runner/core/text/text.h"
 #include "runner/core/text/utf8.h"
 #include "runner/hub/pattern.h"
@@ -78,11 +79,8 @@ std::string ending_of(std::string_view file) {
   return dot == std::string_view::npos ? "" : core::lower(name.substr(dot + 1));
 }
 
-/// The ending that says what is in it: that of what gzip packed.
-std::string inner_ending(std::string_view file) {
-  const std::string ending = ending_of(file);
-  return ending == "gz" ? ending_of(file.substr(0, file.size() - 3)) : ending;
-}
+/// The ending that says what is in it: of a compressed file, that of what was packed.
+std::string inner_ending(std::string_view file) { return ending_of(core::without_packed_ending(file)); }
 
 /// The files of a repository that a pattern means.
 Files found(const std::string& pattern, const Files& repository) {
@@ -262,7 +260,7 @@ DataKind kind_of(std::string_view file) {
   const std::string ending = inner_ending(file);
   const auto* known =
       std::find_if(kEndings.begin(), kEndings.end(), [&](const Ending& one) { return ending == one.ending; });
-  const bool is_packed = ending_of(file) == "gz";
+  const bool is_packed = core::is_packed(file);
   if (known != kEndings.end() && (!is_packed || known->kind == DataKind::kJson)) return known->kind;
   const bool is_other =
       is_packed || std::find(std::begin(kOtherEndings), std::end(kOtherEndings), ending) != std::end(kOtherEndings);

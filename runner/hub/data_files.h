@@ -20,7 +20,7 @@ enum class DataKind {
   kText,
 };
 
-/// By the last ending but that of gzip: `train.jsonl.gz` is kJson.
+/// By the last ending but that of a compressed file: `train.jsonl.gz` is kJson.
 DataKind kind_of(std::string_view file);
 /// `Parquet files`, for messages.
 std::string words_of(DataKind kind);

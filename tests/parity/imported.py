@@ -1,8 +1,10 @@
 """Imported command lines and files train as the tool that they were written for: the losses of five steps.
 
   imported.py model                    writes imported/model: a small Llama, with the tokenizer of the examples
-  imported.py record trl|llama_factory into imported/expected.json: the tool's own losses of what is not there; needs
-                                       trl 1.16, or llamafactory 0.9.5 with trl 0.24, beside transformers 5.24
+  imported.py record trl|llama_factory|axolotl
+                                       into imported/expected.json: the tool's own losses of what is not there; needs
+                                       trl 1.16, llamafactory 0.9.5 with trl 0.24, or the sources of Axolotl (067b021c)
+                                       with addict and colorama, beside transformers 5.24
   imported.py check ROUX               imports each with `roux config import`, trains, and compares to 1e-4
 
 tests/cli/import/losses.cli checks, too. Each step sees all records, so that no order plays a part.
@@ -27,6 +29,10 @@ FACTORY = {"model_name_or_path": "model", "do_train": True, "finetuning_type": "
            "template": "qwen", "per_device_train_batch_size": 4, "gradient_accumulation_steps": 1, "max_steps": 5,
            "logging_steps": 1, "learning_rate": 1.0e-2, "lr_scheduler_type": "constant", "use_cpu": True,
            "disable_gradient_checkpointing": True, "save_strategy": "no", "report_to": "none", "output_dir": "out"}
+# Axolotl's: ids and masks are its own, and Transformers' Trainer trains on them, as it does under Axolotl.
+AXOLOTL = {"base_model": "model", "sequence_len": 256, "micro_batch_size": 4, "gradient_accumulation_steps": 1,
+           "max_steps": 5, "logging_steps": 1, "learning_rate": 1.0e-2, "lr_scheduler": "constant",
+           "optimizer": "adamw_torch", "weight_decay": 0.0, "output_dir": "out"}
 DATASET_INFO = {
     "chats": {"file_name": "chats.jsonl", "formatting": "sharegpt", "columns": {"messages": "messages"},
               "tags": {"role_tag": "role", "content_tag": "content", "user_tag": "user", "assistant_tag": "assistant",
@@ -45,6 +51,19 @@ CASES = {
     "llama_factory/tasks": {**FACTORY, "stage": "sft", "dataset": "tasks", "train_on_prompt": True},
     "llama_factory/last": {**FACTORY, "stage": "sft", "dataset": "chats", "mask_history": True},
     "llama_factory/dpo": {**FACTORY, "stage": "dpo", "dataset": "pairs", "pref_beta": 0.2},
+    "axolotl/chat_template": {**AXOLOTL, "datasets": [{"path": "chats.jsonl", "type": "chat_template"}]},
+    "axolotl/eos": {**AXOLOTL, "datasets": [{"path": "chats.jsonl", "type": "chat_template", "train_on_eos": "all"}]},
+    "axolotl/roles": {**AXOLOTL, "datasets": [{"path": "chats.jsonl", "type": "chat_template",
+                                               "roles_to_train": ["user", "assistant"]}]},
+    "axolotl/weights": {**AXOLOTL, "datasets": [{"path": "weights.jsonl", "type": "chat_template",
+                                                 "message_field_training": "train", "train_on_eos": "turn"}]},
+    "axolotl/sharegpt": {**AXOLOTL, "chat_template": "chatml", "datasets": [
+        {"path": "turns.jsonl", "type": "chat_template", "field_messages": "conversations",
+         "message_property_mappings": {"role": "from", "content": "value"}}]},
+    "axolotl/alpaca": {**AXOLOTL, "datasets": [{"path": "tasks.jsonl", "type": "alpaca"}]},
+    "axolotl/alpaca_whole": {**AXOLOTL, "train_on_inputs": True,
+                             "datasets": [{"path": "tasks.jsonl", "type": "alpaca"}]},
+    "axolotl/completion": {**AXOLOTL, "datasets": [{"path": "lines.jsonl", "type": "completion", "field": "line"}]},
 }
 CHATS = [["How many legs has a spider?", "Eight."], ["Hi there", "Hello!", "Bye", "See you soon."],
          ["Name a bird", "A wren"], ["One, two", "Three, four, five"]]
@@ -74,6 +93,13 @@ def write_data(folder):
     write_lines(folder / "choices.jsonl", [
         {"conversations": [{"from": "human" if i % 2 == 0 else "gpt", "value": text} for i, text in enumerate(turns[:-1])],
          "chosen": {"from": "gpt", "value": turns[-1]}, "rejected": {"from": "gpt", "value": bad}} for turns in CHATS])
+    write_lines(folder / "lines.jsonl", [{"line": " ".join(turns)} for turns in CHATS])
+    write_lines(folder / "turns.jsonl", [
+        {"conversations": [{"from": "human" if i % 2 == 0 else "gpt", "value": text} for i, text in enumerate(turns)]}
+        for turns in CHATS])
+    write_lines(folder / "weights.jsonl", [
+        {"messages": [{**message, "train": i != 1} for i, message in enumerate(messages(turns))]}
+        for turns in CHATS if len(turns) > 2] * 4)
     (folder / "dataset_info.json").write_text(json.dumps(DATASET_INFO))
     shutil.copytree(FOLDER / "model", folder / "model")
 
@@ -122,6 +148,26 @@ def losses_of_factory(words):
     return [row["loss"] for row in log if "loss" in row]
 
 
+def losses_of_axolotl(words):
+    import torch
+    from addict import Dict
+    from axolotl.prompt_strategies import load
+    from datasets import load_dataset
+    from transformers import AutoModelForCausalLM, AutoTokenizer, DataCollatorForSeq2Seq, Trainer, TrainingArguments
+    (data,) = words["datasets"]
+    tokenizer = AutoTokenizer.from_pretrained("model")
+    rows = load_dataset("json", data_files=data["path"], split="train")
+    strategy = load(data["type"], tokenizer, Dict(words), Dict(data))
+    rows = rows.map(strategy.tokenize_prompt, batched=strategy.supports_batched, remove_columns=rows.column_names)
+    args = TrainingArguments(output_dir="out", per_device_train_batch_size=words["micro_batch_size"],
+                             max_steps=words["max_steps"], logging_steps=1, learning_rate=words["learning_rate"],
+                             lr_scheduler_type="constant", use_cpu=True, save_strategy="no", report_to=[])
+    trainer = Trainer(AutoModelForCausalLM.from_pretrained("model", dtype=torch.float32), args, train_dataset=rows,
+                      data_collator=DataCollatorForSeq2Seq(tokenizer, label_pad_token_id=-100))
+    trainer.train()
+    return [row["loss"] for row in trainer.state.log_history if "loss" in row]
+
+
 def in_new_folder(work):
     before = os.getcwd()
     with tempfile.TemporaryDirectory() as folder:
@@ -138,7 +184,7 @@ def record(tool):
     known = json.loads(EXPECTED.read_text()) if EXPECTED.exists() else {}
     for name, case in CASES.items():
         if name.startswith(tool + "/") and name not in known:
-            of = losses_of_trl if tool == "trl" else losses_of_factory
+            of = {"trl": losses_of_trl, "llama_factory": losses_of_factory, "axolotl": losses_of_axolotl}[tool]
             known[name] = in_new_folder(lambda of=of, case=case: of(case))
     EXPECTED.write_text(json.dumps(known, indent=1) + "\n")
 
@@ -181,7 +227,7 @@ if __name__ == "__main__":
     match sys.argv[1:]:
         case ["model"]:
             make_model()
-        case ["record", ("trl" | "llama_factory") as tool]:
+        case ["record", ("trl" | "llama_factory" | "axolotl") as tool]:
             record(tool)
         case ["check", roux]:
             sys.exit(1 if check(pathlib.Path(roux).resolve()) else 0)

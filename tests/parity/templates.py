@@ -1,13 +1,15 @@
 """Compares what roux renders of chat templates with what Transformers does: text, errors, and what an assistant wrote.
 
-usage: templates.py record  FOLDER         with jinja2 and Transformers: writes the recorded results
-       templates.py compare FOLDER PROGRAM  with PROGRAM (build/dev/bin/render_templates): prints what differs
-       templates.py speed   FOLDER PROGRAM  times both on the same renderings
+usage: templates.py record  SET FOLDER          with jinja2 and Transformers: writes the recorded results
+       templates.py compare SET FOLDER PROGRAM  with PROGRAM (build/dev/bin/render_templates): prints what differs
+       templates.py speed   SET FOLDER PROGRAM  times both on the same renderings
 
-FOLDER holds templates as PyPI's trl has them in trl/chat_templates (*.jinja). They are not part of this tree, nor is
-what they write: tests/parity/templates.json has the first digits of hashes of the texts and of the ranges of
-`{% generation %}`, or "error", for each template and conversation. The clock stands still.
+SET is trl: FOLDER holds the templates that PyPI's trl has in trl/chat_templates (*.jinja); or ollama: FOLDER is npm's
+package @huggingface/ollama-utils, unpacked. They are not part of this tree, nor is what they write: recorded are the
+first digits of hashes of the texts and of the ranges of `{% generation %}`, or "error", for each template and
+conversation. The clock stands still.
 """
+import ast
 import datetime
 import hashlib
 import json
@@ -16,7 +18,8 @@ import subprocess
 import sys
 import time
 
-RECORDED = pathlib.Path(__file__).with_name("templates.json")
+HERE = pathlib.Path(__file__).parent
+RECORDED = {"trl": HERE / "templates.json", "ollama": HERE / "templates_ollama.json"}
 CASES = pathlib.Path(__file__).resolve().parents[1] / "components/template/recorded/cases.json"
 NOW = datetime.datetime(2026, 11, 29, 12, 0, 0)
 
@@ -94,12 +97,27 @@ EVERY_TURN = ("one_turn", "two_turns", "system", "system_two_turns", "thinking",
 VARIABLES = {"bos_token": "<s>", "eos_token": "</s>", "pad_token": "<pad>", "unk_token": "<unk>"}
 
 
-def requests(folder):
-    for path in sorted(pathlib.Path(folder).glob("*.jinja")):
-        source = path.read_text(encoding="utf-8")
+def templates(which, folder):
+    """Name and source of each."""
+    if which == "trl":
+        for path in sorted(pathlib.Path(folder).glob("*.jinja")):
+            yield path.stem, path.read_text(encoding="utf-8")
+        return
+    source, number, model = (pathlib.Path(folder) / "src/chat-template-automap.ts").read_text(encoding="utf-8"), 0, ""
+    for line in source.split("\n"):
+        key, _, value = line.strip().partition(": ")
+        if key == "model":
+            number, model = number + 1, ast.literal_eval(value.rstrip(","))
+        elif key == "gguf":
+            # The escapes of its texts are those of Python, too; some models are there twice.
+            yield f"{number} {model}", ast.literal_eval(value.rstrip(","))
+
+
+def requests(which, folder):
+    for template, source in templates(which, folder):
         for name, given in CONVERSATIONS.items():
             variables = {**VARIABLES, **given.get("variables", {})}
-            yield path.stem, name, {"source": source, **given, "variables": variables}
+            yield template, name, {"source": source, **given, "variables": variables}
 
 
 def short(text):
@@ -131,10 +149,10 @@ def transformers_module():
     return module
 
 
-def recorded(folder):
+def recorded(which, folder):
     module = transformers_module()
     results = {}
-    for template, name, request in requests(folder):
+    for template, name, request in requests(which, folder):
         messages = module._normalize_chat_messages(request["messages"])
         try:
             texts, ranges = module.render_jinja_template(
@@ -158,9 +176,9 @@ def with_clock(request):
     return {**request, "now": NOW.strftime("%Y-%m-%d %H:%M:%S")}
 
 
-def compare(folder, program):
-    expected = json.loads(RECORDED.read_text())
-    asked = list(requests(folder))
+def compare(which, folder, program):
+    expected = json.loads(RECORDED[which].read_text())
+    asked = list(requests(which, folder))
     found = sorted({template for template, _, _ in asked})
     if found != sorted(expected):
         sys.exit(f"{folder} has {len(found)} templates, recorded are {len(expected)}")
@@ -267,9 +285,9 @@ def record_cases():
     CASES.write_text(f'{{"variables": {variables},\n"cases": [\n{lines}\n]}}\n', encoding="utf-8")
 
 
-def speed(folder, program):
+def speed(which, folder, program):
     module = transformers_module()
-    asked = [request for _, _, request in requests(folder)]
+    asked = [request for _, _, request in requests(which, folder)]
     took, works = 0.0, []
     for request in asked:
         template = module._compile_jinja_template(request["source"])
@@ -291,15 +309,17 @@ def speed(folder, program):
 
 
 def main():
-    what, folder = sys.argv[1], sys.argv[2]
-    if what == "record":
-        record_cases()
-        lines = ",\n".join(f'"{name}": {json.dumps(one)}' for name, one in recorded(folder).items())
-        RECORDED.write_text("{" + lines + "}\n")
-    elif what == "compare":
-        compare(folder, sys.argv[3])
-    else:
-        speed(folder, sys.argv[3])
+    match sys.argv[1:]:
+        case ["record", ("trl" | "ollama") as which, folder]:
+            record_cases()
+            lines = ",\n".join(f'"{name}": {json.dumps(one)}' for name, one in recorded(which, folder).items())
+            RECORDED[which].write_text("{" + lines + "}\n")
+        case ["compare", ("trl" | "ollama") as which, folder, program]:
+            compare(which, folder, program)
+        case ["speed", ("trl" | "ollama") as which, folder, program]:
+            speed(which, folder, program)
+        case _:
+            sys.exit(__doc__)
 
 
 main()

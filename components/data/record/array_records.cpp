@@ -6,6 +6,7 @@
 
 #include "components/data/text_utils.h"
 #include "runner/core/error.h"
+#include "runner/core/packed/packed_file.h"
 #include "runner/core/platform/byte_source.h"
 
 namespace components::data {
@@ -58,7 +59,7 @@ class ArrayRecords final : public RecordSource {
   std::int64_t number() const override { return number_; }
   Place end() const override { return end_; }
   bool is_far(std::int64_t offset) const override {
-    return !ByteSource::is_packed(path_) && offset - end_.offset > kGapMax;
+    return !runner::core::is_packed(path_) && offset - end_.offset > kGapMax;
   }
 
  private:

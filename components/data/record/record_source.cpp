@@ -7,6 +7,7 @@
 #include "components/data/text_utils.h"
 #include "runner/core/error.h"
 #include "runner/core/node.h"
+#include "runner/core/packed/packed_file.h"
 #include "runner/core/platform/byte_source.h"
 #include "runner/core/table/table_file.h"
 
@@ -37,7 +38,7 @@ class Lines final : public RecordSource {
   Place end() const override { return source_.end(); }
   std::int64_t bytes() const { return source_.bytes(); }
   bool is_far(std::int64_t offset) const override {
-    return !runner::core::ByteSource::is_packed(path_) && offset - source_.end().offset > kGapMax;
+    return !runner::core::is_packed(path_) && offset - source_.end().offset > kGapMax;
   }
 
  private:

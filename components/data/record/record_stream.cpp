@@ -25,6 +25,7 @@
 #include "components/tensor/tensors.h"
 #include "runner/core/error.h"
 #include "runner/core/log.h"
+#include "runner/core/packed/packed_file.h"
 #include "runner/core/platform/machine.h"
 #include "runner/core/units.h"
 
@@ -426,7 +427,7 @@ class FirstRecords {
   void set_buffer_bytes() {
     const std::vector<TextFile>& files = recipe_.options().files;
     recipe_.buffer_bytes = bytes_ / ledger_.counts().records * recipe_.options().shuffle_buffer;
-    const auto is_packed = [](const TextFile& file) { return file.path.ends_with(".gz"); };
+    const auto is_packed = [](const TextFile& file) { return runner::core::is_packed(file.path); };
     if (std::any_of(files.begin(), files.end(), is_packed)) return;
     recipe_.buffer_bytes = std::min(recipe_.buffer_bytes, total_bytes(files));
   }

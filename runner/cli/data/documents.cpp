@@ -6,16 +6,11 @@
 
 #include "components/tokenizer/tokenizer.h"
 #include "runner/core/error.h"
-#include "runner/core/json.h"
+#include "runner/core/packed/packed_file.h"
 #include "runner/core/platform/files.h"
+#include "runner/core/table/table_file.h"
 
 namespace runner::cli {
-namespace {
-
-constexpr int kDepthMax = 64;
-constexpr std::int64_t kValuesMax = 1'000'000;
-
-}  // namespace
 
 std::optional<FileState> state_of(const std::string& path) {
   struct stat status {};
@@ -24,7 +19,7 @@ std::optional<FileState> state_of(const std::string& path) {
 }
 
 bool is_document_file(const std::string& path) {
-  return path.ends_with(".txt") || path.ends_with(".jsonl") || path.ends_with(".jsonl.gz");
+  return path.ends_with(".txt") || core::without_packed_ending(path).ends_with(".jsonl") || core::is_table_path(path);
 }
 
 Documents::Documents(const std::vector<std::string>& files, std::string column, bool skips)
@@ -54,11 +49,9 @@ void Documents::seek(const Place& place) {
   if (file_ >= files_.size()) throw core::RunError("there are fewer inputs than were tokenized before");
   open();
   while (line_ < place.line) {
-    const auto line = source_->next();
-    if (!line) throw changed();
-    checksum_->update(line->data(), static_cast<std::int64_t>(line->size()));
-    checksum_->update("\n", 1);
-    line_ = source_->number();
+    const auto bytes = source_->next();
+    if (!bytes) throw changed();
+    note(*bytes);
   }
   if (checksum_->text() != place.checksum) throw changed();
 }
@@ -67,7 +60,7 @@ void Documents::open() {
   const auto state = state_of(files_[file_]);
   if (!state) throw core::RunError("cannot read " + files_[file_]);
   states_.push_back(*state);
-  source_ = std::make_unique<core::LineSource>(files_[file_]);
+  source_ = DocumentSource::open(files_[file_], column_);
   checksum_ = std::make_unique<artifact::Checksum>();
   line_ = 0;
 }
@@ -79,27 +72,20 @@ void Documents::close() {
   ++file_;
 }
 
+void Documents::note(std::string_view bytes) {
+  checksum_->update(bytes.data(), static_cast<std::int64_t>(bytes.size()));
+  checksum_->update("\n", 1);
+  line_ = source_->number();
+}
+
 std::optional<Document> Documents::next_line() {
-  while (const auto line = source_->next()) {
-    Document document{"", file_, source_->number()};
-    bool is_record = line->find_first_not_of(" \t\r") != std::string_view::npos;
-    if (is_record) {
-      auto text = text_of(std::string(*line));
-      is_record = text.ok();
-      if (text.ok()) {
-        document.text = std::move(text).value();
-      } else {
-        skip_or_throw(text.failure());
-      }
-    }
-    checksum_->update(line->data(), static_cast<std::int64_t>(line->size()));
-    checksum_->update("\n", 1);
-    line_ = source_->number();
-    if (is_record) return document;
+  while (const auto bytes = source_->next()) {
+    auto text = source_->text();
+    if (text && !text->ok()) skip_or_throw(text->failure());
+    note(*bytes);
+    if (text && text->ok()) return Document{std::move(*text).value(), file_, line_};
   }
-  if (source_->problem().empty()) return std::nullopt;
-  const std::int64_t at = source_->problem_line();
-  throw core::RunError(files_[file_] + (at > 0 ? ":" + std::to_string(at) : "") + ": " + source_->problem());
+  return std::nullopt;
 }
 
 Document Documents::whole_file() {
@@ -122,19 +108,6 @@ void Documents::skip_or_throw(const core::Failure& failure) {
     throw core::RunError(what, failure.hint.empty() ? "--on-bad-record skip leaves such lines out" : failure.hint);
   }
   if (skipped_.lines++ == 0) skipped_.first = what;
-}
-
-core::Result<std::string> Documents::text_of(const std::string& line) const {
-  const auto parsed = core::parse_json(line, {kDepthMax, kValuesMax});
-  if (!parsed) return parsed.failure();
-  if (!parsed.value().is_mapping()) {
-    return core::Failure{"not an object", "a line is an object such as {\"text\": \"...\"}"};
-  }
-  const char* const hint = "--column FIELD names the field that holds the text";
-  const core::Node* text = parsed.value().find(column_);
-  if (text == nullptr) return core::Failure{column_ + " is missing", hint};
-  if (!text->is_string()) return core::Failure{column_ + " is not a text", hint};
-  return text->as_string();
 }
 
 }  // namespace runner::cli

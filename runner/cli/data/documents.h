@@ -5,10 +5,11 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runner/artifact/io/checksum.h"
-#include "runner/core/platform/line_source.h"
+#include "runner/cli/data/document_source.h"
 #include "runner/core/result.h"
 
 namespace runner::cli {
@@ -31,8 +32,9 @@ std::optional<FileState> state_of(const std::string& path);
 /// Whether Documents reads files of this name.
 bool is_document_file(const std::string& path);
 
-/// Reads the texts of files one after the other: a `.txt` is one text, a `.jsonl` or `.jsonl.gz` one for each line that
-/// is not blank, by the field `column`. RunError names file and line of what is no record, unless such are skipped.
+/// Reads the texts of files one after the other: a `.txt` is one text, a `.jsonl`, compressed or not, one for each line
+/// that is not blank, a Parquet or Arrow file one for each row, by the field `column`. RunError names file and line of
+/// what is no record, unless such are skipped.
 class Documents {
  public:
   /// What was read: all of the files before `file`, and of that one this many lines.
@@ -65,8 +67,8 @@ class Documents {
   void close();
   std::optional<Document> next_line();
   Document whole_file();
+  void note(std::string_view bytes);
   void skip_or_throw(const core::Failure& failure);
-  core::Result<std::string> text_of(const std::string& line) const;
 
   const std::vector<std::string>& files_;
   std::string column_;
@@ -74,7 +76,7 @@ class Documents {
   Skipped skipped_;
   std::size_t file_ = 0;
   std::int64_t line_ = 0;
-  std::unique_ptr<core::LineSource> source_;  // null: the file is not open
+  std::unique_ptr<DocumentSource> source_;  // null: the file is not open
   std::unique_ptr<artifact::Checksum> checksum_;
   std::vector<FileState> states_;
 };

@@ -13,7 +13,7 @@ constexpr std::int64_t kPassedAtOnce = std::int64_t{256} << 10;
 
 ByteSource::ByteSource(const std::string& path, std::int64_t begin) {
   if (is_packed(path)) {
-    packed_ = std::make_unique<GzipFile>(path);
+    packed_ = open_packed(path);
     pass_over(begin);
     return;
   }

@@ -6,17 +6,15 @@
 #include <memory>
 #include <string>
 
-#include "runner/core/platform/gzip_file.h"
+#include "runner/core/packed/packed_file.h"
 
 namespace runner::core {
 
-/// The bytes of a file one after the other; one whose name ends with `.gz` is unpacked on the way.
+/// The bytes of a file one after the other; a compressed one (is_packed()) is unpacked on the way.
 class ByteSource {
  public:
   /// Reads from `begin` on, a place in the unpacked bytes. A compressed file is unpacked up to there.
   explicit ByteSource(const std::string& path, std::int64_t begin = 0);
-
-  static bool is_packed(const std::string& path) { return path.ends_with(".gz"); }
 
   /// How many of `size` bytes were read; 0 at the end or after a problem.
   std::size_t read(char* to, std::size_t size);
@@ -27,7 +25,7 @@ class ByteSource {
   void pass_over(std::int64_t bytes);
 
   std::ifstream plain_;
-  std::unique_ptr<GzipFile> packed_;
+  std::unique_ptr<PackedFile> packed_;
   std::string problem_;
 };
 

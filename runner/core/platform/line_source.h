@@ -11,8 +11,8 @@ namespace runner::core {
 
 class ByteSource;
 
-/// Reads a text file line by line; one whose name ends with `.gz` is unpacked on the way. Memory is that of the longest
-/// line, of at most kLineMax bytes.
+/// Reads a text file line by line; a compressed one (`.gz`, `.zst`) is unpacked on the way. Memory is that of the
+/// longest line, of at most kLineMax bytes.
 class LineSource {
  public:
   /// The beginning of a line of the unpacked text.

@@ -1,6 +1,7 @@
 #include "runner/core/platform/line_source.h"
 
 #include <zlib.h>
+#include <zstd.h>
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -35,6 +36,12 @@ std::string compressed(const std::string& text) {
   return packed;
 }
 
+std::string zstd_compressed(const std::string& text) {
+  std::string packed(ZSTD_compressBound(text.size()), '\0');
+  packed.resize(ZSTD_compress(packed.data(), packed.size(), text.data(), text.size(), 3));
+  return packed;
+}
+
 std::string lines_of(std::size_t count) {
   std::string text;
   for (std::size_t i = 0; i < count; ++i) text += "{\"input_ids\": [" + std::to_string(i % 90) + ", 7]}\n";
@@ -48,7 +55,8 @@ TEST_CASE("a file is read from any line on", "[data][line_source]") {
   const std::string text = "a\r\n\n" + std::string(300'000, 'b') + "\nc\nno end";
   folder.write("a.txt", text);
   folder.write("a.txt.gz", compressed(text));
-  for (const char* path : {"a.txt", "a.txt.gz"}) {
+  folder.write("a.txt.zst", zstd_compressed(text));
+  for (const char* path : {"a.txt", "a.txt.gz", "a.txt.zst"}) {
     LineSource whole(path);
     for (int before = 0; before < 6; ++before) {
       INFO(path << ", behind line " << before);
@@ -69,7 +77,8 @@ TEST_CASE("lines are the same from a plain file and a compressed one", "[data][l
   const std::string text = "a\r\n\n" + std::string(300'000, 'b') + "\nno end";
   folder.write("a.txt", text);
   folder.write("a.txt.gz", compressed(text.substr(0, 10)) + compressed(text.substr(10)));  // two members
-  for (const char* path : {"a.txt", "a.txt.gz"}) {
+  folder.write("a.txt.zst", zstd_compressed(text.substr(0, 10)) + zstd_compressed(text.substr(10)));
+  for (const char* path : {"a.txt", "a.txt.gz", "a.txt.zst"}) {
     INFO(path);
     LineSource source(path);
     CHECK(source.next() == "a\r");
@@ -101,6 +110,30 @@ TEST_CASE("what follows the end of compressed bytes is not passed over", "[data]
   CHECK(read(one + "\x1f\x8c" + two.substr(2)).starts_with("2 the compressed file is damaged: "));
   CHECK(read(one + two.substr(0, 5)) == "2 the compressed file is cut short");
   CHECK(read("") == "0 ");
+}
+
+TEST_CASE("a file of Zstandard says why it cannot be unpacked", "[data][line_source]") {
+  const tests::Folder folder;
+  const auto read = [&folder](const std::string& bytes) {
+    folder.write("a.zst", bytes);
+    LineSource source("a.zst");
+    int lines = 0;
+    while (source.next()) ++lines;
+    return std::to_string(lines) + " " + source.problem();
+  };
+  const std::string one = zstd_compressed("a\nb\n"), two = zstd_compressed("c\n");
+  CHECK(read(one + two) == "3 ");
+  CHECK(read("") == "0 ");
+  CHECK(read("a\nb\nand what follows") == "0 not compressed with zstd, in spite of its name");
+  CHECK(read(one + "other bytes") == "2 the compressed file is damaged: other bytes follow the end of compressed ones");
+  for (std::size_t bytes = 1; bytes < one.size(); ++bytes) {
+    INFO("cut at " << bytes);
+    CHECK_THAT(read(one.substr(0, bytes)), Catch::EndsWith(" the compressed file is cut short"));
+    CHECK_THAT(read(two + one.substr(0, bytes)), Catch::EndsWith(" the compressed file is cut short"));
+  }
+  // A frame whose window, 2 GiB, is larger than what is given to it.
+  const std::string wide = std::string("\x28\xB5\x2F\xFD\x00\xA8", 6) + std::string("\x09\x00\x00", 3) + "x";
+  CHECK(read(wide) == "0 the compressed file needs more than 128 MiB to be unpacked: it was written with --long");
 }
 
 TEST_CASE("a compressed file of records is one of a set", "[data][ids]") {

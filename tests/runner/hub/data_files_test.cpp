@@ -125,7 +125,7 @@ TEST_CASE("pictures are no data that is read", "[hub]") {
   CHECK(subsets.value().at(0).splits.at(0).kind == DataKind::kOther);
   CHECK(kind_of("a.jsonl.gz") == DataKind::kJson);
   CHECK(kind_of("a.csv.gz") == DataKind::kOther);  // no set reads it
-  CHECK(kind_of("a.jsonl.zst") == DataKind::kOther);
+  CHECK(kind_of("a.jsonl.zst") == DataKind::kJson);
   CHECK(kind_of("notes.md") == DataKind::kNone);
 }
 

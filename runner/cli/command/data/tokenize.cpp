@@ -44,7 +44,8 @@ bool find_inputs(TokenizeFlags& flags, Session& session) {
         return false;
       }
       if (!is_document_file(path)) {
-        session.fail(path + " is neither .txt nor .jsonl nor .jsonl.gz", "rename it, or write it as lines of JSON");
+        session.fail(path + " is no .txt, .jsonl (also .gz, .zst), .parquet or .arrow",
+                     "rename it, or write it as lines of JSON");
         return false;
       }
       if (!state_of(path)) {
@@ -148,7 +149,9 @@ void add_data_tokenize(Command group, Session& session) {
   const auto flags = std::make_shared<TokenizeFlags>();
   TokenizeRequest& request = flags->request;
   Command command = group.add_subcommand("tokenize", "Write token files for data sets of type tokens");
-  command.add_option("INPUT", flags->inputs, "Files or globs: .txt, one text each; .jsonl, .jsonl.gz, one in each line")
+  command
+      .add_option("INPUT", flags->inputs,
+                  "Files or globs: .txt, one text each; .jsonl (also .gz, .zst), .parquet, .arrow")
       .required();
   command.add_option("--tokenizer", flags->tokenizer, "Folder or file of the tokenizer").type_name("PATH").required();
   command
@@ -157,10 +160,10 @@ void add_data_tokenize(Command group, Session& session) {
       .type_name("FILE")
       .required();
   command.add_flag("--append-eos", request.append_eos, "Write the end token behind each text");
-  command.add_option("--column", request.column, "Field of a line of JSON that holds the text; text by default")
+  command.add_option("--column", request.column, "Field of a line or row that holds the text; text by default")
       .type_name("FIELD");
-  add_choice<bool>(command, "--on-bad-record", "What to do with a line that is no record", request.skip_bad_records,
-                   {{"error", false}, {"skip", true}});
+  add_choice<bool>(command, "--on-bad-record", "What to do with a line or row that has no text",
+                   request.skip_bad_records, {{"error", false}, {"skip", true}});
   command.add_option("--threads", flags->threads, "Number of threads; one for each core by default")
       .type_name("N")
       .in_range(1, kThreadsMax);

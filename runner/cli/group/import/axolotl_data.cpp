@@ -213,7 +213,7 @@ class Sets {
   }
 
   static bool names_file(const std::string& path) {
-    static constexpr const char* kEndings[] = {".jsonl", ".json", ".gz", ".parquet", ".arrow"};
+    static constexpr const char* kEndings[] = {".jsonl", ".json", ".gz", ".zst", ".parquet", ".arrow"};
     return std::any_of(std::begin(kEndings), std::end(kEndings),
                        [&path](const char* ending) { return path.ends_with(ending); });
   }

@@ -247,7 +247,7 @@ std::string first_record(const std::string& text, std::size_t begin) {
 }  // namespace
 
 bool is_record_file(const std::string& path) {
-  static constexpr const char* kEndings[] = {".json", ".jsonl", ".gz", ".parquet", ".arrow", ".feather"};
+  static constexpr const char* kEndings[] = {".json", ".jsonl", ".gz", ".zst", ".parquet", ".arrow", ".feather"};
   return std::any_of(std::begin(kEndings), std::end(kEndings), [&](const char* end) { return path.ends_with(end); });
 }
 

@@ -1,16 +1,14 @@
-#include "runner/core/platform/gzip_file.h"
+#include "runner/core/packed/gzip_file.h"
 
 #include <zlib.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <limits>
+#include <string_view>
 
 namespace runner::core {
 namespace {
 
-constexpr std::size_t kPackedBytes = std::size_t{128} << 10;
 constexpr int kOnlyGzip = 16 + MAX_WBITS;
 constexpr unsigned char kMagic = 0x1F;  ///< first byte of a member
 
@@ -21,9 +19,7 @@ struct GzipFile::State {
   bool good = false;
 };
 
-GzipFile::GzipFile(const std::string& path)
-    : file_(path, std::ios::binary), state_(std::make_unique<State>()), packed_(kPackedBytes) {
-  if (!file_) problem_ = std::string("cannot read it: ") + std::strerror(errno);
+GzipFile::GzipFile(const std::string& path) : PackedFile(path), state_(std::make_unique<State>()) {
   state_->good = inflateInit2(&state_->stream, kOnlyGzip) == Z_OK;
   if (!state_->good && problem_.empty()) problem_ = "cannot unpack it: there is no memory";
 }
@@ -35,11 +31,11 @@ GzipFile::~GzipFile() {
 /// False at the end of the file, or after a problem.
 bool GzipFile::fill() {
   if (state_->stream.avail_in > 0) return true;
-  file_.read(packed_.data(), static_cast<std::streamsize>(packed_.size()));
-  if (file_.bad()) problem_ = std::string("cannot read it: ") + std::strerror(errno);
-  state_->stream.next_in = reinterpret_cast<unsigned char*>(packed_.data());
-  state_->stream.avail_in = static_cast<unsigned>(file_.gcount());
-  return problem_.empty() && state_->stream.avail_in > 0;
+  const std::string_view packed = next_packed();
+  // zlib's field is not const, and it only reads there.
+  state_->stream.next_in = reinterpret_cast<unsigned char*>(const_cast<char*>(packed.data()));
+  state_->stream.avail_in = static_cast<unsigned>(packed.size());
+  return !packed.empty();
 }
 
 /// The same, at the end of the last member.
