@@ -53,8 +53,6 @@ CASES = {
     "llama_factory/dpo": {**FACTORY, "stage": "dpo", "dataset": "pairs", "pref_beta": 0.2},
     "axolotl/chat_template": {**AXOLOTL, "datasets": [{"path": "chats.jsonl", "type": "chat_template"}]},
     "axolotl/eos": {**AXOLOTL, "datasets": [{"path": "chats.jsonl", "type": "chat_template", "train_on_eos": "all"}]},
-    "axolotl/roles": {**AXOLOTL, "datasets": [{"path": "chats.jsonl", "type": "chat_template",
-                                               "roles_to_train": ["user", "assistant"]}]},
     "axolotl/weights": {**AXOLOTL, "datasets": [{"path": "weights.jsonl", "type": "chat_template",
                                                  "message_field_training": "train", "train_on_eos": "turn"}]},
     "axolotl/sharegpt": {**AXOLOTL, "chat_template": "chatml", "datasets": [
@@ -98,7 +96,7 @@ def write_data(folder):
         {"conversations": [{"from": "human" if i % 2 == 0 else "gpt", "value": text} for i, text in enumerate(turns)]}
         for turns in CHATS])
     write_lines(folder / "weights.jsonl", [
-        {"messages": [{**message, "train": i != 1} for i, message in enumerate(messages(turns))]}
+        {"messages": [{**message, "train": i > 1} if i % 2 else message for i, message in enumerate(messages(turns))]}
         for turns in CHATS if len(turns) > 2] * 4)
     (folder / "dataset_info.json").write_text(json.dumps(DATASET_INFO))
     shutil.copytree(FOLDER / "model", folder / "model")
@@ -152,12 +150,18 @@ def losses_of_axolotl(words):
     import torch
     from addict import Dict
     from axolotl.prompt_strategies import load
+    from axolotl.prompt_tokenizers import AlpacaPromptTokenizingStrategy
+    from axolotl.prompters import AlpacaPrompter
     from datasets import load_dataset
     from transformers import AutoModelForCausalLM, AutoTokenizer, DataCollatorForSeq2Seq, Trainer, TrainingArguments
     (data,) = words["datasets"]
     tokenizer = AutoTokenizer.from_pretrained("model")
     rows = load_dataset("json", data_files=data["path"], split="train")
-    strategy = load(data["type"], tokenizer, Dict(words), Dict(data))
+    if data["type"] == "alpaca":
+        strategy = AlpacaPromptTokenizingStrategy(AlpacaPrompter(), tokenizer, words.get("train_on_inputs", False),
+                                                  words["sequence_len"])
+    else:
+        strategy = load(data["type"], tokenizer, Dict(words), Dict(data))
     rows = rows.map(strategy.tokenize_prompt, batched=strategy.supports_batched, remove_columns=rows.column_names)
     args = TrainingArguments(output_dir="out", per_device_train_batch_size=words["micro_batch_size"],
                              max_steps=words["max_steps"], logging_steps=1, learning_rate=words["learning_rate"],
@@ -186,6 +190,7 @@ def record(tool):
         if name.startswith(tool + "/") and name not in known:
             of = {"trl": losses_of_trl, "llama_factory": losses_of_factory, "axolotl": losses_of_axolotl}[tool]
             known[name] = in_new_folder(lambda of=of, case=case: of(case))
+            print(name, known[name])
     EXPECTED.write_text(json.dumps(known, indent=1) + "\n")
 
 

@@ -420,7 +420,7 @@ class Sets {
   }
 
   void take_chat_format(const Node& set, words::Draft& draft) {
-    has_chat_ = true;
+    has_chat_ = is_chat_ = true;
     const words::Word& word = *words::find(words_, "chat_template");
     const Node* own = asked(set, "chat_template");
     const Node* written = own != nullptr ? own : reader_.get("chat_template");
@@ -480,11 +480,18 @@ class Sets {
     const words::Outcome outcome = strategy != nullptr ? reader_.outcome_of(word, *strategy) : words::Outcome{};
     draft.put("too_long", is_text_ ? Node::string("cut") : outcome.value ? *outcome.value : Node::string("drop"));
     if (reader_.get("sample_packing") != nullptr && !has_pairs()) draft.put("packing", Node::boolean(true));
-    if (reader_.get("train_on_inputs") != nullptr && !has_pairs() && !is_ids_)
+    if (const Node* inputs = reader_.get("train_on_inputs"); inputs != nullptr && !has_pairs() && !is_ids_) {
+      if (is_chat_) {
+        reader_.refuse(*inputs, "train_on_inputs",
+                       "train_on_inputs learns what all messages of a chat say, and not what its chat format writes "
+                       "before them",
+                       "remove it, and write loss_on: all into the recipe's sets to learn every token");
+      }
       draft.put("loss_on", Node::string("all"));
+    }
     if (const Node* multiple = reader_.get("pad_to_multiple_of")) draft.put("pad_to_multiple_of", *multiple);
     if (is_streamed() && key_ != "test_datasets" && !is_ids_) draft.put("streaming", Node::boolean(true));
-    is_text_ = is_ids_ = false;
+    is_text_ = is_ids_ = is_chat_ = false;
   }
 
   Reader& reader_;
@@ -492,7 +499,7 @@ class Sets {
   const std::vector<words::Word>& words_;
   Node lists_ = Node::sequence();
   std::vector<std::pair<Node, Part>> made_;
-  bool has_chat_ = false, has_variables_ = false, is_text_ = false, is_ids_ = false;
+  bool has_chat_ = false, has_variables_ = false, is_text_ = false, is_ids_ = false, is_chat_ = false;
 };
 
 /// val_set_size, a fraction or a number of records; 0 for none.
