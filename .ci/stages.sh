@@ -13,7 +13,7 @@ inputs=(
           runner/query runner/recipe runner/registry runner/resolve runner/review runner/store runner/sweep
           runner/terminal runner/transfer runner/words trackers components/sampler components/pruner
           components/tokenizer
-          components/template components/model/names schemas recipes tests/runner tests/components/sampler
+          components/template components/model/types schemas recipes tests/runner tests/components/sampler
           tests/components/pruner tests/components/template tests/components/tokenizer tests/trackers
           tests/golden tests/sim tests/support tests/fixtures tests/programs
           runner/arrow tests/components/data/files'
@@ -56,7 +56,7 @@ inputs=(
   [fuzz]='runner/core runner/recipe runner/registry runner/resolve runner/pretrained runner/artifact runner/hub
           runner/net runner/words tests/parity/adapters/*/adapter_config.json
           components/tokenizer tests/components/tokenizer/files components/template
-          tests/components/template/recorded components/model/names schemas tests/fuzz recipes
+          tests/components/template/recorded components/model/types schemas tests/fuzz recipes
           tests/golden/bad tests/cli tests/runner/artifact/foreign/files tests/parity/models/*/*.json'
   # What tests_threads links, without the generated tables, which start no thread.
   [threads]='runner/core runner/recipe runner/registry runner/resolve runner/store runner/artifact runner/launch

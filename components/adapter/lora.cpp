@@ -28,17 +28,6 @@ using runner::core::Node;
 
 constexpr const char* kAllLinear = "all-linear";
 
-/// PEFT's TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING.
-const std::map<std::string, std::vector<std::string>>& default_targets() {
-  static const std::map<std::string, std::vector<std::string>> targets = {
-      {"gpt2", {"c_attn"}},
-      {"llama", {"q_proj", "v_proj"}},
-      {"mistral", {"q_proj", "v_proj"}},
-      {"qwen2", {"q_proj", "v_proj"}},
-  };
-  return targets;
-}
-
 class Lora final : public Adapter {
  public:
   Lora(std::vector<AdaptedLayer> layers, std::vector<std::shared_ptr<LowRank>> terms)
@@ -145,13 +134,12 @@ class Choice {
 
   std::vector<bool> by_default() const {
     const runner::pretrained::ModelType* type = runner::pretrained::model_type_of(inputs_.model_block);
-    const auto names = type != nullptr ? default_targets().find(type->name) : default_targets().end();
-    if (names == default_targets().end()) {
+    if (type == nullptr || type->adapter_targets.empty()) {
       error(inputs_.block, "PEFT has no default target_modules for this model", "write target_modules: all-linear");
       return std::vector<bool>(all_.size(), false);
     }
     Node list = Node::sequence();
-    for (const std::string& name : names->second) list.items().push_back(Node::string(name));
+    for (const std::string& name : type->adapter_targets) list.items().push_back(Node::string(name));
     return TargetNames("target_modules", list, all_, inputs_.diagnostics).chosen();
   }
 

@@ -5,6 +5,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/linear.h>
+#include <ATen/ops/tanh.h>
 #include <ATen/ops/tensor.h>
 
 #include <memory>
@@ -17,6 +18,7 @@
 #include "components/model/late_gradient.h"
 #include "components/ops/dropout.h"
 #include "components/ops/kernel_policy.h"
+#include "components/part/branch_norms.h"
 #include "components/part/cached/cached.h"
 #include "components/part/embedding.h"
 #include "components/part/fused/fused.h"
@@ -59,6 +61,7 @@ class Embed final : public block::BasicBlock {
       : BasicBlock("embed", ids, stream, weights),
         tied_(options.tied),
         dropout_(options.dropout.embedding),
+        scale_(options.embedding_scale),
         wte_(declared(), "wte", options.vocab_size, options.width, part::normal(options.deviation),
              options.padding_id) {
     if (options.learned_positions) {
@@ -71,7 +74,7 @@ class Embed final : public block::BasicBlock {
     const at::Tensor& ids_BT = read(activations);
     // Where the head has the same weight, a sparse gradient is added to its dense one without filling a second one.
     // Only the CPU does that in a fixed order.
-    at::Tensor x_BTC = wte_.forward(ids_BT, tied_ && training() && supports_own_kernels(wte_.weight()));
+    at::Tensor x_BTC = scaled(wte_.forward(ids_BT, tied_ && training() && supports_own_kernels(wte_.weight())));
     if (wpe_) {
       const bool reads_positions = inputs().size() > 1;
       at::Tensor packed_BT = reads_positions ? packed_positions(activations.at(kPositions)) : at::Tensor();
@@ -89,7 +92,7 @@ class Embed final : public block::BasicBlock {
 
   bool decodes() const override { return true; }
   void decode(TensorMap& activations, part::CachedPass& pass) const override {
-    at::Tensor x_NC = wte_.forward(read(activations)).to(at::kFloat);
+    at::Tensor x_NC = scaled(wte_.forward(read(activations))).to(at::kFloat);
     if (wpe_) {
       std::vector<std::int64_t> positions;
       for (const part::Segment& segment : pass.segments) {
@@ -106,8 +109,10 @@ class Embed final : public block::BasicBlock {
   const at::Tensor& token_weight() const { return wte_.weight(); }
 
  private:
+  at::Tensor scaled(const at::Tensor& x) const { return scale_ == 1.0 ? x : x * scale_; }
+
   bool tied_;
-  double dropout_;
+  double dropout_, scale_;
   part::Embedding wte_;
   std::optional<part::Embedding> wpe_;
 };
@@ -123,6 +128,11 @@ part::NormOptions norm_of(const DecoderOptions& options) {
   part::NormOptions norm = options.norm;
   norm.width = options.width;
   return norm;
+}
+
+std::optional<part::Norm> norm_if(bool wanted, part::Declared& declared, const std::string& name,
+                                  const DecoderOptions& options) {
+  return wanted ? std::make_optional<part::Norm>(declared, name, norm_of(options)) : std::nullopt;
 }
 
 /// The mask, where it changes what a real position of this batch sees. Elsewhere than on the CPU it is not read, and
@@ -159,7 +169,7 @@ struct LayerReads {
   const TensorSpec *mask, *positions;
 };
 
-/// One pre-norm block.
+/// One block.
 class Layer final : public block::BasicBlock {
  public:
   Layer(const std::string& name, std::int64_t layer, const TensorSpec& stream, const DecoderOptions& options,
@@ -169,15 +179,20 @@ class Layer final : public block::BasicBlock {
         dropout_(options.dropout),
         reads_mask_(reads.mask != nullptr),
         reads_positions_(reads.positions != nullptr),
+        width_(options.width),
+        residual_scale_(options.residual_scale),
         rotation_(std::move(rotation)),
-        ln_1_(declared(), name + ".ln_1", norm_of(options)),
+        ln_1_(norm_if(options.norms != NormPlace::kAfter, declared(), name + ".ln_1", options)),
         attention_(declared(), name + ".attn",
                    {attention_of(options, layer), options.width, options.qkv_bias, options.out_bias,
-                    part::normal(options.deviation), part::normal(options.residual_deviation)}),
-        ln_2_(declared(), name + ".ln_2", norm_of(options)),
+                    part::normal(options.deviation), part::normal(options.residual_deviation), options.query_norm,
+                    options.norm}),
+        post_1_(norm_if(options.norms != NormPlace::kBefore, declared(), name + ".post_1", options)),
+        ln_2_(norm_if(options.norms != NormPlace::kAfter, declared(), name + ".ln_2", options)),
         mlp_(declared(), name + ".mlp",
              {options.width, options.mlp_width, options.activation, options.gated, options.mlp_bias,
-              part::normal(options.deviation), part::normal(options.residual_deviation)}) {
+              part::normal(options.deviation), part::normal(options.residual_deviation)}),
+        post_2_(norm_if(options.norms != NormPlace::kBefore, declared(), name + ".post_2", options)) {
     for (const TensorSpec* tensor : {reads.mask, reads.positions}) {
       if (tensor != nullptr) add_input(*tensor);
     }
@@ -192,23 +207,29 @@ class Layer final : public block::BasicBlock {
     const at::Tensor packed_BT = reads_positions_ ? packed_positions(activations.at(kPositions)) : at::Tensor();
     const auto rows = reads_mask_ || reads_positions_ ? part::ragged_rows(activations) : std::nullopt;
     const bool drops = dropout && dropout_.attention > 0;
-    const bool fits = !mask_BT.defined() && part::fused_block_fits(x_BTC, attention_, mlp_, drops) &&
+    const part::BranchNorms norms = branch_norms();
+    const bool fits = !mask_BT.defined() && is_usual() && part::fused_block_fits(x_BTC, attention_, mlp_, drops) &&
                       !(packed_BT.defined() && drops);  // the fused mask goes by places in the row
     if (fused_kernels() && fits) {
       return write(activations, fused(x_BTC, packed_BT, dropout));
     }
     const std::optional<Dropout> of_weights =
         dropout && dropout_.attention > 0 ? std::make_optional(dropout->with_rate(dropout_.attention)) : std::nullopt;
-    at::Tensor attended = attention_.forward(ln_1_.forward(x_BTC), rotation_.get(),
+    at::Tensor attended = attention_.forward(part::normed(norms.before_attention, x_BTC), rotation_.get(),
                                              {mask_BT, of_weights, dropout_.attention, kOfAttention,
                                               packed_BT.defined() ? &packed_BT : nullptr, rows ? &*rows : nullptr});
-    const at::Tensor y_BTC = x_BTC + drop(std::move(attended), dropout, dropout_.residual, kOfProjection);
-    write(activations, y_BTC + drop(mlp_.forward(ln_2_.forward(y_BTC)), dropout, dropout_.residual, kOfMlp));
+    const auto added = [&](const part::Norm* after, const at::Tensor& branch, std::uint32_t mask) {
+      const at::Tensor out = drop(part::normed(after, branch), dropout, dropout_.residual, mask);
+      return residual_scale_ == 1.0 ? out : out * residual_scale_;
+    };
+    const at::Tensor y_BTC = x_BTC + added(norms.after_attention, attended, kOfProjection);
+    const at::Tensor out_BTC = mlp_.forward(part::normed(norms.before_mlp, y_BTC));
+    write(activations, y_BTC + added(norms.after_mlp, out_BTC, kOfMlp));
   }
 
   bool decodes() const override { return true; }
   void decode(TensorMap& activations, part::CachedPass& pass) const override {
-    const part::CachedBlock block{ln_1_, attention_, rotation_.get(), ln_2_, mlp_, number_};
+    const part::CachedBlock block{branch_norms(), attention_, rotation_.get(), mlp_, residual_scale_, number_};
     write(activations, part::cached_block(read(activations), block, pass));
   }
 
@@ -229,12 +250,11 @@ class Layer final : public block::BasicBlock {
   std::vector<part::NamedLinear> linears() override {
     const part::AttentionOptions& o = attention_.options();
     const std::int64_t q = o.heads * o.head, kv = o.kv_heads * o.head, hidden = mlp_.options().hidden;
-    const std::int64_t width = ln_1_.options().width;
     const std::vector<std::int64_t> fc = mlp_.options().gated ? std::vector{hidden, hidden} : std::vector{hidden};
     return {{name() + ".attn_qkv", &attention_.qkv(), {q, kv, kv}},
-            {name() + ".attn_proj", &attention_.proj(), {width}},
+            {name() + ".attn_proj", &attention_.proj(), {width_}},
             {name() + ".mlp_fc", &mlp_.fc(), fc},
-            {name() + ".mlp_proj", &mlp_.proj(), {width}}};
+            {name() + ".mlp_proj", &mlp_.proj(), {width_}}};
   }
 
   void set_training(bool training) override {
@@ -247,7 +267,7 @@ class Layer final : public block::BasicBlock {
   /// Without the products of adapters, which are small beside the layers' own.
   double forward_flops(std::int64_t positions) const override {
     const part::AttentionOptions& o = attention_.options();
-    const auto t = static_cast<double>(positions), c = static_cast<double>(ln_1_.options().width);
+    const auto t = static_cast<double>(positions), c = static_cast<double>(width_);
     const auto mixed = static_cast<double>(o.heads * o.head),
                qkv = static_cast<double>((o.heads + 2 * o.kv_heads) * o.head);
     const auto hidden = static_cast<double>(mlp_.options().hidden);
@@ -259,29 +279,44 @@ class Layer final : public block::BasicBlock {
   }
 
  private:
+  part::BranchNorms branch_norms() const {
+    const auto of = [](const std::optional<part::Norm>& norm) { return norm ? &*norm : nullptr; };
+    return {of(ln_1_), of(post_1_), of(ln_2_), of(post_2_)};
+  }
+
+  /// What the fused nodes have.
+  bool is_usual() const {
+    const part::AttentionOptions& o = attention_.options();
+    return branch_norms().are_before() && residual_scale_ == 1.0 && attention_.q_norm() == nullptr && o.cap == 0 &&
+           (rotation_ == nullptr || rotation_->features() == o.head);
+  }
+
   at::Tensor fused(const at::Tensor& x_BTC, const at::Tensor& packed_BT, const std::optional<Dropout>& dropout) const {
     const auto mask = [&](double rate, std::uint32_t number) {
       return dropout && rate > 0 ? dropout->with_rate(rate).mask(number) : kernels::DropMask{};
     };
-    const part::NormedLinear qkv = part::fused_norm_linear(x_BTC, ln_1_, attention_.qkv());
+    const part::NormedLinear qkv = part::fused_norm_linear(x_BTC, *ln_1_, attention_.qkv());
     const auto attend = [&](const at::Tensor& rows, std::int64_t positions) {
       return part::fused_attention(rows, attention_.qkv().bias(), rotation_.get(), positions, attention_.options(),
                                    mask(dropout_.attention, kOfAttention));
     };
     const at::Tensor mixed =
         packed_BT.defined() ? by_document(qkv.out, packed_BT, attend) : attend(qkv.out, x_BTC.size(1));
-    return part::fused_output_mlp(qkv.stream, mixed, attention_.proj(), ln_2_, mlp_,
+    return part::fused_output_mlp(qkv.stream, mixed, attention_.proj(), *ln_2_, mlp_,
                                   {mask(dropout_.residual, kOfProjection), mask(dropout_.residual, kOfMlp)});
   }
 
   std::size_t number_;  // among the layers
   DecoderDropout dropout_;
   bool reads_mask_, reads_positions_;
+  std::int64_t width_;
+  double residual_scale_;
   std::shared_ptr<const part::Rotation> rotation_;
-  part::Norm ln_1_;
+  std::optional<part::Norm> ln_1_;
   part::SelfAttention attention_;
-  part::Norm ln_2_;
+  std::optional<part::Norm> post_1_, ln_2_;
   part::Mlp mlp_;
+  std::optional<part::Norm> post_2_;
 };
 
 /// The last norm and the projection to the vocabulary, whose weight may be the token embedding's.
@@ -289,7 +324,11 @@ class Head final : public block::BasicBlock {
  public:
   Head(const TensorSpec& stream, const TensorSpec& logits, const DecoderOptions& options, const Embed& embed,
        part::WeightMaker& weights)
-      : BasicBlock("head", stream, logits, weights), tied_(options.tied), ln_f_(declared(), "ln_f", norm_of(options)) {
+      : BasicBlock("head", stream, logits, weights),
+        tied_(options.tied),
+        divisor_(options.logit_divisor),
+        cap_(options.logit_cap),
+        ln_f_(declared(), "ln_f", norm_of(options)) {
     if (tied_) {
       weight_VC_ = part::Weight(embed.token_weight());
     } else {
@@ -299,18 +338,21 @@ class Head final : public block::BasicBlock {
   }
 
   void forward(TensorMap& activations) const override {
-    write(activations, at::linear(ln_f_.forward(read(activations)), weight_VC_.tensor()));
+    write(activations, finished(at::linear(ln_f_.forward(read(activations)), weight_VC_.tensor())));
   }
 
-  bool gives_hidden() const override { return true; }
+  /// A cap is of each logit, which the loss in pieces does not ask for.
+  bool gives_hidden() const override { return cap_ == 0; }
   void forward_hidden(TensorMap& activations) const override {
-    activations.set(kHidden, ln_f_.forward(read(activations)));
+    if (!gives_hidden()) return forward(activations);
+    const at::Tensor hidden = ln_f_.forward(read(activations));
+    activations.set(kHidden, divisor_ == 1.0 ? hidden : hidden / divisor_);
     activations.set(kProjection, tied_ ? with_late_gradient(weight_VC_.tensor()) : weight_VC_.tensor());
   }
 
   bool decodes() const override { return true; }
   void decode(TensorMap& activations, part::CachedPass& pass) const override {
-    write(activations, part::cached_head(read(activations), ln_f_, weight_VC_, pass));
+    write(activations, finished(part::cached_head(read(activations), ln_f_, weight_VC_, pass)));
   }
 
   std::vector<block::Tie> ties() const override {
@@ -324,7 +366,13 @@ class Head final : public block::BasicBlock {
   }
 
  private:
+  at::Tensor finished(at::Tensor logits) const {
+    if (divisor_ != 1.0) logits = logits / divisor_;
+    return cap_ > 0 ? at::tanh(logits / cap_) * cap_ : logits;
+  }
+
   bool tied_;
+  double divisor_, cap_;
   part::Norm ln_f_;
   part::Weight weight_VC_;
 };
@@ -356,10 +404,11 @@ std::int64_t settle_size(const char* model, const char* key, std::optional<std::
 bool fits_packing(const part::Rotation* rotation, const Inputs& inputs) {
   const std::int64_t length = inputs.data.max_length();
   if (rotation == nullptr || !rotation->depends_on_length(length)) return true;
-  inputs.diagnostics.error(inputs.block.location(),
-                           "the model's rotary positions go by the length of a row (dynamic scaling), and rows of " +
-                               std::to_string(length) + " packed ids are longer than it was trained on",
-                           "remove packing, or set a smaller max_seq_len");
+  inputs.diagnostics.error(
+      inputs.block.location(),
+      "the model's rotary positions go by the length of a row (dynamic scaling or longrope), and rows of " +
+          std::to_string(length) + " packed ids are longer than it was trained on",
+      "remove packing, or set a smaller max_seq_len");
   return false;
 }
 
@@ -396,22 +445,31 @@ std::shared_ptr<Model> make_decoder(const DecoderOptions& options, const Inputs&
   const TensorSpec ids{kInput, Dtype::kInt64, {kBatch, kTime}, false};
   const TensorSpec stream{kStream, Dtype::kFloat32, {kBatch, kTime, options.width}};
   const TensorSpec logits{kOutput, Dtype::kFloat32, {kBatch, kTime, options.vocab_size}};
-  std::shared_ptr<const part::Rotation> rotation;
-  if (options.rotary) {
-    rotation = std::make_shared<const part::Rotation>(*options.rotary, options.positions, inputs.weights.meta());
-  }
+  const auto rotation_of = [&](const std::optional<part::RotaryOptions>& rotary) {
+    return rotary ? std::make_shared<const part::Rotation>(*rotary, options.positions, inputs.weights.meta()) : nullptr;
+  };
+  const std::shared_ptr<const part::Rotation> rotation = rotation_of(options.rotary);
+  const std::shared_ptr<const part::Rotation> local = rotation_of(options.local_rotary);
   // No position looks at later ones: padding at the end changes nothing.
   const TensorSpec* mask = inputs.data.find(kAttentionMask);
   if (mask != nullptr && !mask->scattered) mask = nullptr;
   const LayerReads reads{mask, inputs.data.find(kPositions)};
-  if (reads.positions != nullptr && !fits_packing(rotation.get(), inputs)) return nullptr;
+  if (reads.positions != nullptr && !(fits_packing(rotation.get(), inputs) && fits_packing(local.get(), inputs))) {
+    return nullptr;
+  }
   std::vector<std::unique_ptr<block::Block>> blocks;
   auto embed = std::make_unique<Embed>(ids, stream, options, reads.positions, inputs.weights);
   const Embed& tokens = *embed;
   blocks.push_back(std::move(embed));
   for (std::int64_t i = 0; i < options.layers; ++i) {
-    blocks.push_back(
-        std::make_unique<Layer>("h." + std::to_string(i), i, stream, options, rotation, reads, inputs.weights));
+    const auto at = static_cast<std::size_t>(i);
+    const bool is_local = local != nullptr && !options.windows.empty() && options.windows[at] > 0;
+    const bool turns = options.rotated.empty() || options.rotated[at];
+    blocks.push_back(std::make_unique<Layer>("h." + std::to_string(i), i, stream, options,
+                                             !turns     ? nullptr
+                                             : is_local ? local
+                                                        : rotation,
+                                             reads, inputs.weights));
   }
   blocks.push_back(std::make_unique<Head>(stream, logits, options, tokens, inputs.weights));
   return std::make_shared<Model>(std::move(blocks));

@@ -19,20 +19,30 @@ struct DecoderDropout {
   bool any() const { return embedding > 0 || attention > 0 || residual > 0; }
 };
 
-/// A decoder-only transformer of pre-norm blocks: what GPT-2, Llama, Mistral and Qwen2 have in common, and where they
-/// differ. Weights begin as normal numbers of `deviation`.
+/// Where the norms of a block stand: before its branches, after them (OLMo 2), or around them (Gemma 2).
+enum class NormPlace { kBefore, kAfter, kAround };
+
+/// A decoder-only transformer: what GPT-2, Llama and their like have in common, and where they differ. Weights begin as
+/// normal numbers of `deviation`.
 struct DecoderOptions {
   std::int64_t layers = 0, width = 0, vocab_size = 0, positions = 0;
   part::AttentionOptions attention;   ///< of each block; `window` by layer_windows
   bool scale_by_layer = false;        ///< scores of block i are divided by i + 1
   std::vector<std::int64_t> windows;  ///< by block, 0: none; empty: none anywhere
   bool qkv_bias = true, out_bias = true;
+  part::QueryNorm query_norm = part::QueryNorm::kNone;
   part::NormOptions norm;  ///< `width` is filled in
+  NormPlace norms = NormPlace::kBefore;
   std::int64_t mlp_width = 0;
   part::Activation activation = part::Activation::kGeluTanh;
   bool gated = false, mlp_bias = true;
   bool learned_positions = false;
   std::optional<part::RotaryOptions> rotary;
+  std::optional<part::RotaryOptions> local_rotary;  ///< of blocks with a window, where theirs differs
+  std::vector<bool> rotated;                        ///< by block: whether `rotary` is for it; empty: for all
+  double embedding_scale = 1, residual_scale = 1;   ///< of token vectors, and of what a branch adds
+  double logit_divisor = 1;
+  double logit_cap = 0;          ///< > 0: logits are `cap tanh(logit / cap)`
   std::int64_t padding_id = -1;  ///< whose vector gets no gradient from the input, as Transformers has it; -1: none
   bool tied = true;              ///< the head has the token embedding's weight
   DecoderDropout dropout;
@@ -40,8 +50,9 @@ struct DecoderOptions {
   double residual_deviation = 0.02;  ///< of the projections that add to the stream
 };
 
-/// Blocks `embed` (`wte`, `wpe`), `h.0` ... (`ln_1`, `attn_qkv`, `attn_proj`, `ln_2`, `mlp_fc`, `mlp_proj`) and `head`
-/// (`ln_f`, and `head` when it is not tied). Reads ids [B, T], gives logits [B, T, V].
+/// Blocks `embed` (`wte`, `wpe`), `h.0` ... (`ln_1`, `attn_qkv`, `attn_q_norm`, `attn_k_norm`, `attn_proj`, `post_1`,
+/// `ln_2`, `mlp_fc`, `mlp_proj`, `post_2`, as far as the options ask for them) and `head` (`ln_f`, and `head` when it
+/// is not tied). Reads ids [B, T], gives logits [B, T, V].
 std::shared_ptr<Model> make_decoder(const DecoderOptions& options, const Inputs& inputs);
 
 /// Positions that a model needs for these data: of rows with several sequences those of the longest sequence.

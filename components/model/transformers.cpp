@@ -10,33 +10,13 @@
 #include "components/part/activation.h"
 #include "generated/model/transformers.h"  // Config; declares make()
 #include "runner/pretrained/config.h"
+#include "runner/pretrained/facts.h"
 
 namespace components::model::transformers {
 namespace {
 
 using runner::core::Node;
-
-/// A configuration that runner/pretrained has completed: what is read is there and of its type.
-class Fields {
- public:
-  explicit Fields(const Node& config) : config_(config) {}
-
-  /// Null when it is null or this model type has no such field.
-  const Node* find(const char* name) const {
-    const Node* value = config_.find(name);
-    return value != nullptr && !value->is_null() ? value : nullptr;
-  }
-  std::int64_t integer(const char* name) const { return config_.find(name)->as_integer(); }
-  double number(const char* name) const { return config_.find(name)->as_double(); }
-  bool flag(const char* name) const {
-    const Node* value = find(name);
-    return value != nullptr && value->as_bool();
-  }
-  std::string text(const char* name) const { return config_.find(name)->as_string(); }
-
- private:
-  const Node& config_;
-};
+using runner::pretrained::Facts;
 
 double number_or(const Node& rope, const char* key, double otherwise) {
   const Node* value = rope.find(key);
@@ -49,16 +29,24 @@ part::RotaryOptions rotary_of(const Node& rope, std::int64_t head, std::int64_t 
   using Scaling = part::RotaryOptions::Scaling;
   const std::string type = rope.find("rope_type")->as_string();
   part::RotaryOptions rotary{.head = head, .base = rope.find("rope_theta")->as_double()};
-  rotary.scaling = type == "linear"    ? Scaling::kLinear
-                   : type == "dynamic" ? Scaling::kDynamic
-                   : type == "yarn"    ? Scaling::kYarn
-                   : type == "llama3"  ? Scaling::kLlama3
-                                       : Scaling::kNone;
+  rotary.scaling = type == "linear"     ? Scaling::kLinear
+                   : type == "dynamic"  ? Scaling::kDynamic
+                   : type == "yarn"     ? Scaling::kYarn
+                   : type == "llama3"   ? Scaling::kLlama3
+                   : type == "longrope" ? Scaling::kLong
+                                        : Scaling::kNone;
+  rotary.head = static_cast<std::int64_t>(static_cast<double>(head) * number_or(rope, "partial_rotary_factor", 1.0));
   rotary.factor = number_or(rope, "factor", 1.0);
   const Node* original = rope.find("original_max_position_embeddings");
   // The dynamic one counts from the longest text that the model takes as it is.
   const bool given = original != nullptr && rotary.scaling != Scaling::kDynamic;
   rotary.original_positions = given ? original->as_integer() : positions;
+  if (rotary.scaling == Scaling::kLong) {
+    const double longer = static_cast<double>(positions) / static_cast<double>(rotary.original_positions);
+    rotary.factor = number_or(rope, "factor", longer);
+    for (const Node& factor : rope.find("short_factor")->items()) rotary.short_factors.push_back(factor.as_double());
+    for (const Node& factor : rope.find("long_factor")->items()) rotary.long_factors.push_back(factor.as_double());
+  }
   rotary.low_freq_factor = number_or(rope, "low_freq_factor", rotary.low_freq_factor);
   rotary.high_freq_factor = number_or(rope, "high_freq_factor", rotary.high_freq_factor);
   rotary.beta_fast = number_or(rope, "beta_fast", rotary.beta_fast);
@@ -72,50 +60,81 @@ part::RotaryOptions rotary_of(const Node& rope, std::int64_t head, std::int64_t 
 
 namespace {
 
-DecoderOptions gpt2(const Fields& fields) {
+part::NormOptions::Kind norm_kind(const std::string& name) {
+  using Kind = part::NormOptions::Kind;
+  return name == "rms_plus_one" ? Kind::kRmsPlusOne : name == "rms" ? Kind::kRms : Kind::kLayer;
+}
+
+/// What scores are multiplied with, before anything that goes by the layer.
+double score_scale(const Facts& facts) {
+  if (!facts.field("scaled_scores").empty() && !facts.flag("scaled_scores")) return 1.0;
+  const double size = facts.number("score_size", static_cast<double>(facts.head()));
+  return facts.number("score_scale", 1.0 / std::sqrt(size));
+}
+
+part::AttentionOptions attention_of(const Facts& facts) {
+  const std::int64_t heads = facts.integer("heads");
+  return {.heads = heads,
+          .kv_heads = facts.integer("kv_heads", heads),
+          .head = facts.head(),
+          .scale = score_scale(facts),
+          .cap = facts.number("score_cap", 0)};
+}
+
+/// But for the sizes of vocabulary and positions, and the activation.
+DecoderOptions options_of(const Facts& facts) {
   DecoderOptions options;
-  options.layers = fields.integer("n_layer");
-  options.width = fields.integer("n_embd");
-  const std::int64_t heads = fields.integer("n_head"), head = options.width / heads;
-  options.attention = {.heads = heads,
-                       .kv_heads = heads,
-                       .head = head,
-                       .scale = fields.flag("scale_attn_weights") ? 1.0 / std::sqrt(static_cast<double>(head)) : 1.0};
-  options.scale_by_layer = fields.flag("scale_attn_by_inverse_layer_idx");
-  options.norm.eps = fields.number("layer_norm_epsilon");
-  const Node* inner = fields.find("n_inner");
-  options.mlp_width = inner != nullptr ? inner->as_integer() : 4 * options.width;
-  options.learned_positions = true;
-  options.dropout = {fields.number("embd_pdrop"), fields.number("attn_pdrop"), fields.number("resid_pdrop")};
-  options.deviation = fields.number("initializer_range");
-  options.residual_deviation = options.deviation / std::sqrt(2.0 * static_cast<double>(options.layers));
+  options.layers = facts.integer("layers");
+  options.width = facts.integer("width");
+  options.attention = attention_of(facts);
+  options.scale_by_layer = facts.flag("scaled_by_layer");
+  options.windows = facts.windows();
+  options.qkv_bias = facts.flag("qkv_bias");
+  options.out_bias = facts.flag("out_bias");
+  const std::string queries = facts.text("query_norm"), place = facts.text("norms");
+  options.query_norm = queries == "head"  ? part::QueryNorm::kHead
+                       : queries == "all" ? part::QueryNorm::kAll
+                                          : part::QueryNorm::kNone;
+  options.norms = place == "after" ? NormPlace::kAfter : place == "around" ? NormPlace::kAround : NormPlace::kBefore;
+  options.norm.kind = norm_kind(facts.text("norm"));
+  options.norm.bias = options.norm.kind == part::NormOptions::Kind::kLayer;
+  options.norm.eps = facts.number("norm_eps", options.norm.eps);
+  options.mlp_width = facts.integer("mlp_width", 4 * options.width);
+  options.gated = facts.flag("gated");
+  options.mlp_bias = facts.flag("mlp_bias");
+  options.learned_positions = facts.flag("learned_positions");
+  options.rotated = facts.rotated();
+  if (const Node* rotary = facts.find("rotary")) {
+    const Node *full = rotary->find(runner::pretrained::kFullAttention),
+               *sliding = rotary->find(runner::pretrained::kSlidingAttention);
+    const std::int64_t positions = facts.integer("positions");
+    options.rotary = rotary_of(full != nullptr ? *full : *rotary, facts.head(), positions);
+    if (sliding != nullptr) options.local_rotary = rotary_of(*sliding, facts.head(), positions);
+  }
+  options.embedding_scale = facts.flag("scaled_embedding") ? std::sqrt(static_cast<double>(options.width))
+                                                           : facts.number("embedding_scale", 1);
+  options.residual_scale = facts.number("residual_scale", 1);
+  options.logit_divisor = facts.number("logit_divisor", 1);
+  options.logit_cap = facts.number("logit_cap", 0);
+  options.tied = facts.flag("tied");
+  options.dropout = {facts.number("embedding_dropout", 0), facts.number("attention_dropout", 0),
+                     facts.number("residual_dropout", 0)};
+  options.deviation = options.residual_deviation = facts.number("deviation", options.deviation);
+  if (facts.flag("scaled_residuals"))
+    options.residual_deviation /= std::sqrt(2.0 * static_cast<double>(options.layers));
   return options;
 }
 
-/// Llama, Mistral and Qwen2.
-DecoderOptions llama(const Fields& fields, std::vector<std::int64_t> windows, const std::string& type,
-                     std::int64_t positions) {
-  DecoderOptions options;
-  options.layers = fields.integer("num_hidden_layers");
-  options.width = fields.integer("hidden_size");
-  const std::int64_t heads = fields.integer("num_attention_heads");
-  const Node *shared = fields.find("num_key_value_heads"), *head_dim = fields.find("head_dim");
-  const std::int64_t head = head_dim != nullptr ? head_dim->as_integer() : options.width / heads;
-  options.attention = {.heads = heads,
-                       .kv_heads = shared != nullptr ? shared->as_integer() : heads,
-                       .head = head,
-                       .scale = 1.0 / std::sqrt(static_cast<double>(head))};
-  options.windows = std::move(windows);
-  options.qkv_bias = type == "qwen2" || fields.flag("attention_bias");
-  options.out_bias = fields.flag("attention_bias");
-  options.norm = {.kind = part::NormOptions::Kind::kRms, .eps = fields.number("rms_norm_eps"), .bias = false};
-  options.mlp_width = fields.integer("intermediate_size");
-  options.gated = true;
-  options.mlp_bias = fields.flag("mlp_bias");
-  options.rotary = rotary_of(*fields.find("rope_parameters"), head, positions);
-  options.dropout.attention = fields.number("attention_dropout");
-  options.deviation = options.residual_deviation = fields.number("initializer_range");
-  return options;
+/// Nothing, and an error, when roux does not compute what the configuration names.
+std::optional<part::Activation> activation_of(const Facts& facts, const Inputs& inputs) {
+  const std::string name = facts.text("activation");
+  const std::optional<part::Activation> activation = part::activation_named(facts.meaning("activation_names", name));
+  if (!activation) {
+    inputs.diagnostics.error(facts.find("activation")->location(),
+                             facts.field("activation") + " is " + name + ", which roux does not compute",
+                             std::string("it computes ") + part::activation_names());
+  }
+  return activation;
 }
 
 /// What the data hold beside what the configuration allows; false, and an error, when it is too much.
@@ -157,38 +176,30 @@ bool data_fit(const std::string& type, const DecoderOptions& options, const Inpu
 std::shared_ptr<Model> make(const Config& config, const Inputs& inputs) {
   const std::optional<Node> checked = runner::pretrained::check_config(config.config, inputs.diagnostics);
   if (!checked) return nullptr;
-  const Fields fields(*checked);
-  const std::string type = fields.text("model_type");
-  const bool is_gpt2 = type == "gpt2";
-  const std::int64_t trained = fields.integer(is_gpt2 ? "n_positions" : "max_position_embeddings");
-  DecoderOptions options =
-      is_gpt2 ? gpt2(fields) : llama(fields, runner::pretrained::windows_of(*checked), type, trained);
-  options.positions = config.max_position_embeddings.value_or(trained);
-  options.vocab_size = config.vocab_size.value_or(fields.integer("vocab_size"));
-  options.tied = fields.flag("tie_word_embeddings");
-  const char* const of_activation = is_gpt2 ? "activation_function" : "hidden_act";
-  const std::optional<part::Activation> activation = part::activation_named(fields.text(of_activation));
-  if (!activation) {
-    inputs.diagnostics.error(
-        fields.find(of_activation)->location(),
-        std::string(of_activation) + " is " + fields.text(of_activation) + ", which roux does not compute",
-        std::string("it computes ") + part::activation_names());
-    return nullptr;
-  }
+  const Facts facts(*checked);
+  DecoderOptions options = options_of(facts);
+  options.positions = config.max_position_embeddings.value_or(facts.integer("positions"));
+  options.vocab_size = config.vocab_size.value_or(facts.integer("vocabulary"));
+  const std::optional<part::Activation> activation = activation_of(facts, inputs);
+  if (!activation) return nullptr;
   options.activation = *activation;
-  if (const Node* padding = is_gpt2 ? nullptr : fields.find("pad_token_id")) {
+  if (const Node* padding = facts.find("padding")) {
     options.padding_id = padding->as_integer() + (padding->as_integer() < 0 ? options.vocab_size : 0);
     if (options.padding_id < 0 || options.padding_id >= options.vocab_size) {
-      inputs.diagnostics.error(padding->location(), "pad_token_id is " + padding->scalar_text() +
+      inputs.diagnostics.error(padding->location(), facts.field("padding") + " is " + padding->scalar_text() +
                                                         ", but the vocabulary has " +
                                                         std::to_string(options.vocab_size) + " ids");
       return nullptr;
     }
   }
   if (config.dropout) {
-    options.dropout.attention = *config.dropout;
-    if (is_gpt2) options.dropout.embedding = options.dropout.residual = *config.dropout;
+    for (const auto& [role, rate] : {std::pair{"embedding_dropout", &options.dropout.embedding},
+                                     std::pair{"attention_dropout", &options.dropout.attention},
+                                     std::pair{"residual_dropout", &options.dropout.residual}}) {
+      if (!facts.field(role).empty()) *rate = *config.dropout;
+    }
   }
+  const std::string type = checked->find("model_type")->as_string();
   return data_fit(type, options, inputs) ? make_decoder(options, inputs) : nullptr;
 }
 

@@ -11,6 +11,7 @@
 #include <ATen/ops/promote_types.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
 #include <ATen/ops/softmax.h>
+#include <ATen/ops/tanh.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/triu.h>
 #include <ATen/ops/where.h>
@@ -21,6 +22,7 @@
 #include <limits>
 #include <vector>
 
+#include "components/part/heads.h"
 #include "components/part/ragged_attention.h"
 #include "components/tensor/device.h"
 #include "components/tensor/tensors.h"
@@ -86,24 +88,25 @@ at::Tensor alibi_bias(std::int64_t positions, std::int64_t seen, std::int64_t he
   return slopes_H11 * distances(positions, seen, on.dtype(at::kFloat)).abs().neg().unsqueeze(0);
 }
 
-/// By plain operations in float32 at least; LibTorch's own draws its masks.
-at::Tensor attend_with_dropout(const at::Tensor& q_BHTD, const at::Tensor& k_BHSD, const at::Tensor& v_BHSD,
-                               const AttentionOptions& o, const at::Tensor& may, const at::Tensor& bias,
-                               const AttentionPass& pass) {
+/// By plain operations in float32 at least; LibTorch's own draws its masks, and caps no scores.
+at::Tensor attend_by_scores(const at::Tensor& q_BHTD, const at::Tensor& k_BHSD, const at::Tensor& v_BHSD,
+                            const AttentionOptions& o, const at::Tensor& may, const at::Tensor& bias,
+                            const AttentionPass& pass) {
   const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::DispatchKey::AutocastCPU);
   const auto type = at::promote_types(q_BHTD.scalar_type(), at::kFloat);
   const std::int64_t positions = q_BHTD.size(2), seen = k_BHSD.size(2);
   const at::Tensor scaled_BHTD = q_BHTD.to(type) * o.scale;
   at::Tensor scores_BHTS = at::matmul(scaled_BHTD, k_BHSD.to(type).transpose(2, 3));
+  if (o.cap > 0) scores_BHTS = at::tanh(scores_BHTS / o.cap) * o.cap;
   if (bias.defined()) scores_BHTS = scores_BHTS + bias;
   if (may.defined()) {
     scores_BHTS = scores_BHTS.masked_fill(may.logical_not(), kNever);
   } else if (o.causal) {
     scores_BHTS.masked_fill_(at::ones({positions, seen}, q_BHTD.options().dtype(at::kBool)).triu(1), kNever);
   }
-  const at::Tensor weights_BHTS = at::softmax(scores_BHTS, -1);
-  const at::Tensor dropped_BHTS = weights_BHTS * pass.dropout->factors_like(weights_BHTS, pass.number);
-  return at::matmul(dropped_BHTS, v_BHSD.to(type)).to(q_BHTD.scalar_type());
+  at::Tensor weights_BHTS = at::softmax(scores_BHTS, -1);
+  if (pass.dropout) weights_BHTS = weights_BHTS * pass.dropout->factors_like(weights_BHTS, pass.number);
+  return at::matmul(weights_BHTS, v_BHSD.to(type)).to(q_BHTD.scalar_type());
 }
 
 }  // namespace
@@ -121,8 +124,8 @@ at::Tensor attend(const at::Tensor& q_BTHD, const at::Tensor& k_BSKD, const at::
   const at::Tensor may = visible(positions, seen, on, o, pass);
   const at::Tensor bias = o.alibi ? alibi_bias(positions, seen, o.heads, on) : at::Tensor();
   at::Tensor mixed_BHTD;
-  if (pass.dropout && supports_own_kernels(q_BTHD)) {
-    mixed_BHTD = attend_with_dropout(q_BHTD, k_BHSD, v_BHSD, o, may, bias, pass);
+  if (o.cap > 0 || (pass.dropout && supports_own_kernels(q_BTHD))) {
+    mixed_BHTD = attend_by_scores(q_BHTD, k_BHSD, v_BHSD, o, may, bias, pass);
   } else {
     at::Tensor mask = may;
     if (bias.defined()) {
@@ -144,6 +147,12 @@ namespace {
 
 std::optional<Init> zeros_if(bool wanted) { return wanted ? std::make_optional(constant(0.0)) : std::nullopt; }
 
+NormOptions norm_of(const SelfAttentionOptions& options, std::int64_t heads) {
+  NormOptions norm = options.norm;
+  norm.width = options.query_norm == QueryNorm::kAll ? heads * options.of.head : options.of.head;
+  return norm;
+}
+
 }  // namespace
 
 SelfAttention::SelfAttention(Declared& declared, const std::string& name, const SelfAttentionOptions& options)
@@ -152,11 +161,15 @@ SelfAttention::SelfAttention(Declared& declared, const std::string& name, const 
            {options.width, (options.of.heads + 2 * options.of.kv_heads) * options.of.head, options.in,
             zeros_if(options.qkv_bias)}),
       proj_(declared, name + "_proj",
-            {options.of.heads * options.of.head, options.width, options.out, zeros_if(options.out_bias)}) {}
+            {options.of.heads * options.of.head, options.width, options.out, zeros_if(options.out_bias)}),
+      query_norm_(options.query_norm) {
+  if (query_norm_ == QueryNorm::kNone) return;
+  q_norm_.emplace(declared, name + "_q_norm", norm_of(options, options.of.heads));
+  k_norm_.emplace(declared, name + "_k_norm", norm_of(options, options.of.kv_heads));
+}
 
-at::Tensor SelfAttention::forward(const at::Tensor& x_BTC, const Rotation* rotation, const AttentionPass& pass) const {
-  const std::int64_t batch = x_BTC.size(0), positions = x_BTC.size(1), head = options_.head;
-  const at::Tensor qkv = qkv_.forward(x_BTC);
+Heads SelfAttention::heads(const at::Tensor& qkv) const {
+  const std::int64_t batch = qkv.size(0), positions = qkv.size(1), head = options_.head;
   at::Tensor q_BTHD, k_BTKD, v_BTKD;
   if (options_.heads == options_.kv_heads) {
     // Split along the third dimension: a single copy concatenates the gradients.
@@ -172,6 +185,19 @@ at::Tensor SelfAttention::forward(const at::Tensor& x_BTC, const Rotation* rotat
     k_BTKD = parts[1];
     v_BTKD = parts[2];
   }
+  if (q_norm_) {
+    const auto normed = [&](const Norm& norm, const at::Tensor& x) {
+      if (query_norm_ == QueryNorm::kHead) return norm.forward(x);
+      return norm.forward(x.reshape({batch, positions, x.size(2) * head})).view(x.sizes());
+    };
+    q_BTHD = normed(*q_norm_, q_BTHD);
+    k_BTKD = normed(*k_norm_, k_BTKD);
+  }
+  return {q_BTHD, k_BTKD, v_BTKD};
+}
+
+at::Tensor SelfAttention::forward(const at::Tensor& x_BTC, const Rotation* rotation, const AttentionPass& pass) const {
+  auto [q_BTHD, k_BTKD, v_BTKD] = heads(qkv_.forward(x_BTC));
   if (rotation != nullptr) {
     const at::Tensor positions_BT = pass.positions != nullptr ? *pass.positions : at::Tensor();
     q_BTHD = rotate(q_BTHD, *rotation, positions_BT).to(v_BTKD.scalar_type());

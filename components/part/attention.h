@@ -6,11 +6,13 @@
 
 #include "components/ops/dropout.h"
 #include "components/part/linear.h"
+#include "components/part/norm.h"
 #include "components/part/rotation.h"
 #include "runner/core/tensor_fwd.h"
 
 namespace components::part {
 
+struct Heads;
 struct RaggedRows;
 
 struct AttentionOptions {
@@ -21,6 +23,7 @@ struct AttentionOptions {
   bool causal = true;         ///< a position looks at itself and those before it
   std::int64_t window = 0;    ///< > 0: of those, at the last `window`, itself among them
   bool alibi = false;         ///< scores fall with distance (Press et al. 2021)
+  double cap = 0;             ///< > 0: scores are `cap tanh(score / cap)` before the mask
 };
 
 /// What one pass adds to it.
@@ -45,20 +48,30 @@ struct AttentionPass {
 at::Tensor attend(const at::Tensor& q_BTHD, const at::Tensor& k_BSKD, const at::Tensor& v_BSKD,
                   const AttentionOptions& options, const AttentionPass& pass);
 
+/// Whether queries and keys are normed before they are turned: each head by itself, or all features of a position.
+enum class QueryNorm { kNone, kHead, kAll };
+
 struct SelfAttentionOptions {
   AttentionOptions of;
   std::int64_t width = 0;  ///< of the stream
   bool qkv_bias = true, out_bias = true;
   Init in, out;  ///< of the two weights; biases begin with 0
+  QueryNorm query_norm = QueryNorm::kNone;
+  NormOptions norm = {};  ///< of queries and keys; `width` is filled in
 };
 
-/// `NAME_qkv` [(H + 2 K) D, C], all of q, then k, then v, and `NAME_proj` [C, H D].
+/// `NAME_qkv` [(H + 2 K) D, C], all of q, then k, then v, and `NAME_proj` [C, H D]; where queries are normed
+/// `NAME_q_norm` and `NAME_k_norm`.
 class SelfAttention {
  public:
   SelfAttention(Declared& declared, const std::string& name, const SelfAttentionOptions& options);
 
   /// [B, T, C] to [B, T, C], before whatever follows the projection.
   at::Tensor forward(const at::Tensor& x_BTC, const Rotation* rotation, const AttentionPass& pass) const;
+  /// Of [B, T, (H + 2 K) D], which the bias is in; normed, not turned.
+  Heads heads(const at::Tensor& qkv) const;
+  const Norm* q_norm() const { return q_norm_ ? &*q_norm_ : nullptr; }  ///< null: queries and keys are not normed
+  const Norm* k_norm() const { return k_norm_ ? &*k_norm_ : nullptr; }
   const AttentionOptions& options() const { return options_; }
   const Linear& qkv() const { return qkv_; }
   const Linear& proj() const { return proj_; }
@@ -68,6 +81,8 @@ class SelfAttention {
  private:
   AttentionOptions options_;
   Linear qkv_, proj_;
+  QueryNorm query_norm_;
+  std::optional<Norm> q_norm_, k_norm_;
 };
 
 }  // namespace components::part

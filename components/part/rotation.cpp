@@ -11,6 +11,7 @@
 #include <ATen/ops/pow.h>
 #include <ATen/ops/reciprocal.h>
 #include <ATen/ops/sin.h>
+#include <ATen/ops/tensor.h>
 #include <c10/core/DeviceType.h>
 
 #include <algorithm>
@@ -71,13 +72,17 @@ double growth(double scale, double mscale) { return scale <= 1 ? 1.0 : 0.1 * msc
 
 /// What cos and sin are multiplied with.
 double amplitude(const RotaryOptions& o) {
-  if (o.scaling != Scaling::kYarn) return 1.0;
+  if (o.scaling != Scaling::kYarn && o.scaling != Scaling::kLong) return 1.0;
   if (o.attention_factor) return *o.attention_factor;
+  if (o.scaling == Scaling::kLong) {
+    if (o.factor <= 1.0) return 1.0;
+    return std::sqrt(1 + std::log(o.factor) / std::log(static_cast<double>(o.original_positions)));
+  }
   if (o.mscale != 0 && o.mscale_all_dim != 0) return growth(o.factor, o.mscale) / growth(o.factor, o.mscale_all_dim);
   return growth(o.factor, 1.0);
 }
 
-/// For a sequence of `positions`, of which only `dynamic` makes use.
+/// For a sequence of `positions`, of which only `dynamic` and `longrope` make use.
 at::Tensor frequencies_for(const RotaryOptions& o, std::int64_t positions) {
   double base = o.base;
   if (o.scaling == Scaling::kDynamic && positions > o.original_positions) {
@@ -93,6 +98,10 @@ at::Tensor frequencies_for(const RotaryOptions& o, std::int64_t positions) {
     for (std::int64_t i = 0; i < o.head / 2; ++i) each[i] = static_cast<float>(llama3(each[i], o));
   } else if (o.scaling == Scaling::kYarn) {
     scale_yarn(each, o);
+  } else if (o.scaling == Scaling::kLong) {
+    const std::vector<double>& factors = positions > o.original_positions ? o.long_factors : o.short_factors;
+    const at::Tensor exponents = at::arange(0, o.head, 2, floats_on(at::kCPU)) / static_cast<double>(o.head);
+    return (at::tensor(factors, floats_on(at::kCPU)) * at::pow(o.base, exponents)).reciprocal();
   }
   return frequencies;
 }
@@ -122,8 +131,11 @@ Rotation::Rotation(const RotaryOptions& options, std::int64_t positions, bool me
 
 Rotation::~Rotation() = default;
 
+std::int64_t Rotation::features() const { return options_.head; }
+
 bool Rotation::depends_on_length(std::int64_t positions) const {
-  return options_.scaling == Scaling::kDynamic && positions > options_.original_positions;
+  return (options_.scaling == Scaling::kDynamic || options_.scaling == Scaling::kLong) &&
+         positions > options_.original_positions;
 }
 
 bool Rotation::stretches(std::int64_t positions) const {
@@ -159,9 +171,11 @@ at::Tensor Rotation::sin(std::int64_t positions) const {
 namespace {
 
 at::Tensor turned(const at::Tensor& x_BTHD, const at::Tensor& cos, const at::Tensor& sin) {
-  const std::int64_t half = x_BTHD.size(-1) / 2;
+  const std::int64_t half = cos.size(-1), rest = x_BTHD.size(-1) - 2 * half;
   const at::Tensor a = x_BTHD.narrow(-1, 0, half), b = x_BTHD.narrow(-1, half, half);
-  return at::cat({a * cos - b * sin, b * cos + a * sin}, -1);
+  if (rest == 0) return at::cat({a * cos - b * sin, b * cos + a * sin}, -1);
+  const at::Tensor turned_a = a * cos - b * sin;
+  return at::cat({turned_a, b * cos + a * sin, x_BTHD.narrow(-1, 2 * half, rest).to(turned_a.scalar_type())}, -1);
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "runner/core/text/suggest.h"
 #include "runner/core/text/text.h"
 #include "runner/core/text/utf8.h"
+#include "runner/pretrained/facts.h"
 #include "runner/pretrained/model_type.h"
 #include "runner/recipe/read.h"
 
@@ -28,6 +29,7 @@ constexpr std::int64_t kConfigBytesMax = 2 << 20;
 constexpr std::int64_t kLayersMax = 10'000;
 constexpr double kIntegerMax = 2147483647;
 constexpr double kNumberMax = 1e30;
+constexpr double kUsualBase = 10000.0;
 
 /// What a rotary scaling needs beside `rope_type` and `rope_theta`, and what it may have.
 struct RopeType {
@@ -44,6 +46,7 @@ const std::vector<RopeType>& rope_types() {
        {"factor"},
        {"original_max_position_embeddings", "attention_factor", "beta_fast", "beta_slow", "mscale", "mscale_all_dim",
         "truncate"}},
+      {"longrope", {"short_factor", "long_factor"}, {"factor", "original_max_position_embeddings", "attention_factor"}},
       {"llama3", {"factor", "low_freq_factor", "high_freq_factor"}, {"original_max_position_embeddings"}}};
   return *all;
 }
@@ -189,7 +192,7 @@ class Checker {
   void complete() {
     for (const Field& field : type_->fields) {
       if (field.use != Field::Use::kRead || found_.find(field.name) != nullptr) continue;
-      if (field.name == "rope_theta" || field.name == "rope_scaling" || field.name == "rope_parameters") continue;
+      if (field.name.starts_with("rope_")) continue;  // all of them are in rope_parameters
       if (field.name == "torch_dtype" || field.name == "dtype") continue;
       Node value = field.value;
       value.set_location(found_.location());
@@ -201,22 +204,50 @@ class Checker {
   /// `rope_theta` beside `rope_scaling`, as version 4 writes them, become `rope_parameters`. A `rope_scaling` that was
   /// added to what version 5 wrote takes the place of its `rope_parameters`, their `rope_theta` included.
   void gather_rope() {
-    const Field* field = type_->field("rope_parameters");
-    if (field == nullptr) return;
+    const Facts facts(*type_, found_);
+    if (facts.field("rotary").empty()) return;
     const Node *parameters = get("rope_parameters"), *scaling = get("rope_scaling"), *theta = get("rope_theta");
-    const bool scales = scaling != nullptr && !scaling->entries().empty();
-    const Node* from = scales || parameters == nullptr ? scaling : parameters;
+    if (scaling != nullptr && scaling->entries().empty()) scaling = nullptr;
+    const double base = facts.number("rotary_default.full", kUsualBase);
+    Node rope;
+    if (!facts.has("rotary_default.sliding")) {
+      rope = rope_of(scaling != nullptr ? scaling : parameters, theta, base);
+    } else {
+      const Node* full = parameters != nullptr ? parameters->find(kFullAttention) : nullptr;
+      const Node* sliding = parameters != nullptr ? parameters->find(kSlidingAttention) : nullptr;
+      if (parameters != nullptr && full == nullptr && sliding == nullptr) {
+        return error(*parameters, std::string("rope_parameters has neither ") + kFullAttention + " nor " +
+                                      kSlidingAttention + ", as those of " + type_->name + " have");
+      }
+      rope = Node::mapping(found_.location());
+      rope.set(kFullAttention, rope_of(scaling != nullptr ? scaling : full, theta, base));
+      rope.set(kSlidingAttention,
+               rope_of(sliding, get("rope_local_base_freq"), facts.number("rotary_default.sliding", kUsualBase)));
+    }
+    for (const char* old : {"rope_scaling", "rope_theta", "rope_local_base_freq"}) found_.erase(old);
+    found_.set("rope_parameters", std::move(rope));
+  }
+
+  Node rope_of(const Node* from, const Node* theta, double usual_base) {
+    const Facts facts(*type_, found_);
+    if (from != nullptr && from->is_null()) from = nullptr;
     Node rope = Node::mapping(from != nullptr ? from->location() : found_.location());
+    if (from != nullptr && !from->is_mapping()) {
+      error(*from, "a rotary scaling is " + shown(*from) + ", but has to be object");
+      return rope;
+    }
     const Node* type = from != nullptr ? from->find("rope_type") : nullptr;
     if (from != nullptr && type == nullptr) type = from->find("type");
-    if (type != nullptr && !type->is_string()) return error(*type, "rope_type is " + shown(*type) + ", not a name");
-    rope.set("rope_type", type != nullptr ? *type : Node::string("default", rope.location()));
+    if (type != nullptr && !type->is_string()) {
+      error(*type, "rope_type is " + shown(*type) + ", not a name");
+      return rope;
+    }
+    rope.set("rope_type", type == nullptr
+                              ? Node::string("default", rope.location())
+                              : Node::string(facts.meaning("rotary_names", type->as_string()), type->location()));
     const Node* base = from != nullptr ? from->find("rope_theta") : nullptr;
     if (base == nullptr) base = theta;
-    const Node* usual = field->value.find("rope_theta");
-    rope.set("rope_theta", base != nullptr    ? *base
-                           : usual != nullptr ? *usual
-                                              : Node::floating(10000.0, rope.location()));
+    rope.set("rope_theta", base != nullptr ? *base : Node::floating(usual_base, rope.location()));
     if (from != nullptr) {
       for (const Node::Entry& entry : from->entries()) {
         if (entry.key == "rope_type" || entry.key == "type" || entry.key == "rope_theta" || entry.value.is_null())
@@ -224,11 +255,19 @@ class Checker {
         rope.set(entry.key, entry.value, entry.key_location);
       }
     }
-    found_.erase("rope_scaling");
-    found_.erase("rope_theta");
+    if (const Node* part = facts.find("rotary_part");
+        part != nullptr && rope.find("partial_rotary_factor") == nullptr) {
+      rope.set("partial_rotary_factor", *part);
+    }
+    if (const Node* original = facts.find("rotary_original");
+        original != nullptr && is_long(rope) && rope.find("original_max_position_embeddings") == nullptr) {
+      rope.set("original_max_position_embeddings", *original);
+    }
     check_rope(rope);
-    found_.set("rope_parameters", std::move(rope));
+    return rope;
   }
+
+  static bool is_long(const Node& rope) { return rope.find("rope_type")->as_string() == "longrope"; }
 
   void check_rope(Node& rope) {
     const std::string name = rope.find("rope_type")->as_string();
@@ -236,7 +275,15 @@ class Checker {
     const auto type = std::find_if(all.begin(), all.end(), [&](const RopeType& t) { return name == t.name; });
     if (type == all.end()) {
       return error(*rope.find("rope_type"), "rope_type is " + core::quote(name) + ", which roux does not compute",
-                   "it computes default, linear, dynamic, yarn and llama3");
+                   "it computes default, linear, dynamic, yarn, longrope and llama3");
+    }
+    if (const Node* only = type_->decoder.find("rotary_types")) {
+      const bool is_one = std::any_of(only->items().begin(), only->items().end(),
+                                      [&name](const Node& one) { return one.as_string() == name; });
+      if (!is_one) {
+        return error(*rope.find("rope_type"),
+                     "rope_type is " + core::quote(name) + ", which Transformers' " + type_->name + " does not have");
+      }
     }
     for (const char* needed : type->needed) {
       if (rope.find(needed) == nullptr) {
@@ -248,10 +295,14 @@ class Checker {
       const auto names_it = [&](const char* key) { return entry.key == key; };
       if (entry.key == "rope_type") continue;
       if (entry.key == "partial_rotary_factor") {
-        if (!entry.value.is_number() || entry.value.as_double() != 1.0) {
-          error(entry.value, "partial_rotary_factor is " + shown(entry.value) + ", and roux turns all features (1.0)");
+        const bool turns_part = type_->decoder.find("rotary_part") != nullptr;
+        const double part = entry.value.is_number() ? entry.value.as_double() : 0;
+        if (turns_part ? !(part > 0 && part <= 1) : part != 1.0) {
+          error(entry.value,
+                "partial_rotary_factor is " + shown(entry.value) +
+                    (turns_part ? ", but has to be more than 0 and at most 1" : ", and roux turns all features (1.0)"));
         }
-        extra.push_back(entry.key);
+        if (!turns_part || part == 1.0) extra.push_back(entry.key);
         continue;
       }
       const bool known = entry.key == "rope_theta" || std::any_of(type->needed.begin(), type->needed.end(), names_it) ||
@@ -272,6 +323,14 @@ class Checker {
       if (!value.is_bool()) error(value, "truncate is " + shown(value) + ", but has to be boolean");
       return;
     }
+    if (key == "short_factor" || key == "long_factor") {
+      const bool is_list =
+          value.is_sequence() && std::all_of(value.items().begin(), value.items().end(), [](const Node& one) {
+            return one.is_number() && one.as_double() > 0 && one.as_double() <= kNumberMax;
+          });
+      if (!is_list) error(value, key + " is " + shown(value) + ", but has to be a list of numbers above 0");
+      return;
+    }
     const bool whole = key == "original_max_position_embeddings";
     if (whole ? !value.is_integer() : !value.is_number()) {
       return error(value, key + " is " + shown(value) + ", but has to be " + (whole ? "integer" : "number"));
@@ -289,50 +348,85 @@ class Checker {
 
   /// Rules between fields.
   void check_together() {
-    const bool is_gpt2 = type_->name == "gpt2";
-    const char *width = is_gpt2 ? "n_embd" : "hidden_size", *heads = is_gpt2 ? "n_head" : "num_attention_heads",
-               *layers = is_gpt2 ? "n_layer" : "num_hidden_layers";
-    if (integer(layers) > kLayersMax) {
-      error(*get(layers), std::string(layers) + " is " + shown(*get(layers)) + ", but has to be at most " +
-                              std::to_string(kLayersMax));
+    const Facts facts(*type_, found_);
+    const auto said = [&](const char* role) { return facts.field(role) + " is " + shown(*facts.find(role)); };
+    const std::int64_t layers = facts.integer("layers"), heads = facts.integer("heads");
+    if (layers > kLayersMax) {
+      error(*facts.find("layers"), said("layers") + ", but has to be at most " + std::to_string(kLayersMax));
     }
-    const Node* head = get("head_dim");
-    if (head == nullptr && integer(width) % integer(heads) != 0) {
-      error(*get(heads), std::string(heads) + " is " + shown(*get(heads)) + ", which does not divide " + width + " " +
-                             shown(*get(width)));
+    const Node* head = facts.find("head");
+    if (head == nullptr && facts.integer("width") % heads != 0) {
+      error(*facts.find("heads"),
+            said("heads") + ", which does not divide " + facts.field("width") + " " + shown(*facts.find("width")));
     }
-    if (is_gpt2) return;
-    const std::int64_t of_head = head != nullptr ? head->as_integer() : integer(width) / integer(heads);
-    if (of_head % 2 != 0) {
-      error(head != nullptr ? *head : *get(heads),
-            "rotary positions turn pairs of features, but a head has " + std::to_string(of_head));
-    }
-    const Node* shared = get("num_key_value_heads");
-    if (shared != nullptr && integer(heads) % shared->as_integer() != 0) {
+    if (facts.has("rotary")) check_turned(facts);
+    const Node* shared = facts.find("kv_heads");
+    if (shared != nullptr && heads % shared->as_integer() != 0) {
       error(*shared,
-            "num_key_value_heads is " + shown(*shared) + ", which does not divide " + heads + " " + shown(*get(heads)));
+            said("kv_heads") + ", which does not divide " + facts.field("heads") + " " + shown(*facts.find("heads")));
     }
-    check_layer_types(integer(layers));
+    check_layer_types(facts);
+    check_rotated(facts);
   }
 
-  void check_layer_types(std::int64_t layers) {
-    const Node* types = get("layer_types");
+  /// What is turned of each head are pairs of features, and a `longrope` has a factor for each of them.
+  void check_turned(const Facts& facts) {
+    const std::int64_t of_head = facts.head();
+    const Node* at = facts.has("head") ? facts.find("head") : facts.find("heads");
+    const Node& parameters = *facts.find("rotary");
+    const Node* full = parameters.find(kFullAttention);
+    for (const Node* rope : {full != nullptr ? full : &parameters, parameters.find(kSlidingAttention)}) {
+      if (rope == nullptr) continue;
+      const Node* part = rope->find("partial_rotary_factor");
+      const auto turned =
+          static_cast<std::int64_t>(static_cast<double>(of_head) * (part != nullptr ? part->as_double() : 1.0));
+      if (turned % 2 != 0 || turned == 0) {
+        error(*at, "rotary positions turn pairs of features, but a head has " + std::to_string(turned));
+        return;
+      }
+      for (const char* key : {"short_factor", "long_factor"}) {
+        const Node* list = rope->find(key);
+        if (list == nullptr || static_cast<std::int64_t>(list->items().size()) == turned / 2) continue;
+        error(*list, std::string(key) + " has " + std::to_string(list->items().size()) + " factors, but a head turns " +
+                         std::to_string(turned / 2) + " pairs of features");
+      }
+    }
+  }
+
+  void check_layer_types(const Facts& facts) {
+    const std::string name = facts.field("window.types");
+    const Node* types = name.empty() ? nullptr : get(name);
     if (types == nullptr) return;
+    const std::int64_t layers = facts.integer("layers");
     if (static_cast<std::int64_t>(types->items().size()) != layers) {
-      error(*types, "layer_types names " + std::to_string(types->items().size()) +
-                        " layers, but num_hidden_layers is " + std::to_string(layers));
+      error(*types, name + " names " + std::to_string(types->items().size()) + " layers, but " + facts.field("layers") +
+                        " is " + std::to_string(layers));
     }
     for (const Node& type : types->items()) {
-      if (type.is_string() && (type.as_string() == "full_attention" || type.as_string() == "sliding_attention"))
-        continue;
+      if (type.is_string() && (type.as_string() == kFullAttention || type.as_string() == kSlidingAttention)) continue;
       error(type, "a layer type is " + shown(type) + ", which roux does not compute",
-            "it computes full_attention and sliding_attention");
+            std::string("it computes ") + kFullAttention + " and " + kSlidingAttention);
     }
     const bool slides = std::any_of(types->items().begin(), types->items().end(), [](const Node& type) {
-      return type.is_string() && type.as_string() == "sliding_attention";
+      return type.is_string() && type.as_string() == kSlidingAttention;
     });
-    if (slides && get("sliding_window") == nullptr)
-      error(*types, "layer_types has sliding_attention, but sliding_window is null");
+    if (slides && !facts.has("window.size")) {
+      error(*types, name + " has " + kSlidingAttention + ", but " + facts.field("window.size") + " is null");
+    }
+  }
+
+  void check_rotated(const Facts& facts) {
+    const Node* list = facts.find("rotated.list");
+    if (list == nullptr) return;
+    const std::string name = facts.field("rotated.list");
+    if (static_cast<std::int64_t>(list->items().size()) != facts.integer("layers")) {
+      error(*list, name + " names " + std::to_string(list->items().size()) + " layers, but " + facts.field("layers") +
+                       " is " + std::to_string(facts.integer("layers")));
+    }
+    for (const Node& one : list->items()) {
+      if (one.is_integer() && (one.as_integer() == 0 || one.as_integer() == 1)) continue;
+      error(one, "a layer of " + name + " is " + shown(one) + ", but has to be 0 or 1");
+    }
   }
 
   const Node& config_;
@@ -364,27 +458,6 @@ std::optional<Node> read_config(const std::string& path, Diagnostics& diagnostic
 
 std::optional<Node> check_config(const Node& config, Diagnostics& diagnostics) {
   return Checker(config, diagnostics).check();
-}
-
-std::vector<std::int64_t> windows_of(const Node& config) {
-  const auto find = [&](const char* name) {
-    const Node* value = config.find(name);
-    return value != nullptr && !value->is_null() ? value : nullptr;
-  };
-  const bool is_qwen2 = config.find("model_type")->as_string() == "qwen2";
-  const Node *window = find("sliding_window"), *used = find("use_sliding_window");
-  if (window == nullptr || (is_qwen2 && (used == nullptr || !used->as_bool()))) return {};
-  const std::int64_t layers = find("num_hidden_layers")->as_integer();
-  std::vector<std::int64_t> windows(static_cast<std::size_t>(layers), window->as_integer());
-  if (const Node* types = find("layer_types")) {
-    for (std::size_t i = 0; i < windows.size(); ++i) {
-      if (types->items()[i].as_string() != "sliding_attention") windows[i] = 0;
-    }
-  } else if (is_qwen2) {
-    const std::int64_t first = std::min(find("max_window_layers")->as_integer(), layers);
-    for (std::int64_t i = 0; i < first; ++i) windows[static_cast<std::size_t>(i)] = 0;
-  }
-  return windows;
 }
 
 }  // namespace runner::pretrained

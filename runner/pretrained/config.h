@@ -24,7 +24,4 @@ std::optional<core::Node> read_config(const std::string& path, core::Diagnostics
 /// with defaults filled in, and what is given of those without effect; checking it again changes nothing.
 std::optional<core::Node> check_config(const core::Node& config, core::Diagnostics& diagnostics);
 
-/// Of a checked configuration: how many positions each block looks back at, 0: at all; empty when all do.
-std::vector<std::int64_t> windows_of(const core::Node& config);
-
 }  // namespace runner::pretrained

@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <string_view>
 #include <utility>
 
 #include "runner/core/json.h"
-#include "runner/pretrained/config.h"
+#include "runner/pretrained/facts.h"
 
 namespace runner::pretrained {
 namespace {
@@ -42,8 +43,8 @@ std::string activation_of(const std::string& name) {
   return at != std::end(kSame) ? at->second : name;
 }
 
-std::string windows_text(const Node& config) {
-  const std::vector<std::int64_t> windows = windows_of(config);
+std::string windows_text(const Facts& facts) {
+  const std::vector<std::int64_t> windows = facts.windows();
   if (std::all_of(windows.begin(), windows.end(), [](std::int64_t window) { return window == 0; })) return kUnset;
   if (std::equal(windows.begin() + 1, windows.end(), windows.begin())) return std::to_string(windows.front());
   std::string text;
@@ -51,61 +52,67 @@ std::string windows_text(const Node& config) {
   return "[" + text + "] by layer";
 }
 
-void add_rope(const Node& config, Fields& fields) {
-  const Node& rope = *config.find("rope_parameters");
+/// `of`: what the names of its fields begin with.
+void add_rope(const Node& rope, const Facts& facts, const std::string& of, Fields& fields) {
   const std::string type = rope.find("rope_type")->as_string();
-  fields.emplace_back("rope_type", type);
-  fields.emplace_back("rope_theta", text_of(find(rope, "rope_theta")));
+  const auto add = [&](const char* key, const std::string& otherwise = kUnset) {
+    fields.emplace_back(of + key, text_of(find(rope, key), otherwise));
+  };
+  fields.emplace_back(of + "rope_type", type);
+  add("rope_theta");
+  add("partial_rotary_factor", "1");
   if (type == "default") return;
-  fields.emplace_back("factor", text_of(find(rope, "factor")));
+  add("factor");
   if (type == "linear") return;
   // What a scaling counts from; the dynamic one heeds the model's length alone.
   const Node* original = type == "dynamic" ? nullptr : find(rope, "original_max_position_embeddings");
-  fields.emplace_back("original_max_position_embeddings",
-                      text_of(original != nullptr ? original : find(config, "max_position_embeddings")));
+  fields.emplace_back(of + "original_max_position_embeddings",
+                      text_of(original != nullptr ? original : facts.find("positions")));
   if (type == "llama3") {
-    for (const char* key : {"low_freq_factor", "high_freq_factor"}) fields.emplace_back(key, text_of(find(rope, key)));
+    for (const char* key : {"low_freq_factor", "high_freq_factor"}) add(key);
+  }
+  if (type == "longrope") {
+    for (const char* key : {"short_factor", "long_factor", "attention_factor"}) add(key);
   }
   if (type == "yarn") {
-    fields.emplace_back("beta_fast", text_of(find(rope, "beta_fast"), "32"));
-    fields.emplace_back("beta_slow", text_of(find(rope, "beta_slow"), "1"));
-    fields.emplace_back("truncate", text_of(find(rope, "truncate"), "true"));
-    for (const char* key : {"attention_factor", "mscale", "mscale_all_dim"}) {
-      fields.emplace_back(key, text_of(find(rope, key)));
-    }
+    add("beta_fast", "32");
+    add("beta_slow", "1");
+    add("truncate", "true");
+    for (const char* key : {"attention_factor", "mscale", "mscale_all_dim"}) add(key);
   }
 }
 
-Fields fields_of(const Node& config) {
+/// By names of fields of `names`, whose configuration may be of another type of the same kind.
+Fields fields_of(const Node& config, const Facts& names) {
+  const Facts facts(config);
   Fields fields;
-  const auto add = [&](const char* key) { fields.emplace_back(key, text_of(find(config, key))); };
-  const auto add_activation = [&](const char* key) {
-    fields.emplace_back(key, activation_of(text_of(find(config, key))));
-  };
-  if (config.find("model_type")->as_string() == "gpt2") {
-    add("n_head");
-    add_activation("activation_function");
-    for (const char* key : {"layer_norm_epsilon", "scale_attn_weights", "scale_attn_by_inverse_layer_idx"}) add(key);
-    return fields;
+  for (const char* role :
+       {"heads", "kv_heads", "activation", "norm_eps", "scaled_scores", "scaled_by_layer", "score_scale", "score_size",
+        "score_cap", "embedding_scale", "residual_scale", "logit_divisor", "logit_cap"}) {
+    const std::string field = names.field(role);
+    const Node* value = facts.find(role);
+    if (field.empty()) continue;
+    if (value == nullptr && std::string_view(role) == "kv_heads") value = facts.find("heads");
+    const std::string text = text_of(value);
+    fields.emplace_back(field, std::string_view(role) == "activation" ? activation_of(text) : text);
   }
-  const std::string heads = text_of(find(config, "num_attention_heads"));
-  fields.emplace_back("num_attention_heads", heads);
-  fields.emplace_back("num_key_value_heads", text_of(find(config, "num_key_value_heads"), heads));
-  add_activation("hidden_act");
-  add("rms_norm_eps");
-  add_rope(config, fields);
-  fields.emplace_back("sliding_window", windows_text(config));
+  if (const Node* rotary = facts.find("rotary")) {
+    const Node *full = rotary->find(kFullAttention), *sliding = rotary->find(kSlidingAttention);
+    add_rope(full != nullptr ? *full : *rotary, facts, "", fields);
+    if (sliding != nullptr) add_rope(*sliding, facts, "sliding ", fields);
+    fields.emplace_back("sliding_window", windows_text(facts));
+  }
   return fields;
 }
 
 }  // namespace
 
 std::vector<Difference> differences(const Node& here, const Node& there) {
-  const auto is_gpt2 = [](const Node& config) { return config.find("model_type")->as_string() == "gpt2"; };
+  const Facts names(here);
   std::vector<Difference> found;
-  if (is_gpt2(here) != is_gpt2(there)) return found;
-  const Fields of_there = fields_of(there);
-  for (const auto& one : fields_of(here)) {
+  if (names.has("rotary") != Facts(there).has("rotary")) return found;
+  const Fields of_there = fields_of(there, names);
+  for (const auto& one : fields_of(here, names)) {
     // Another type of scaling has other fields; that it is another says all.
     const auto at =
         std::find_if(of_there.begin(), of_there.end(), [&one](const auto& other) { return other.first == one.first; });

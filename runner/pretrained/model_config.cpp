@@ -7,6 +7,7 @@
 #include "runner/core/diagnostics.h"
 #include "runner/core/error.h"
 #include "runner/pretrained/config.h"
+#include "runner/pretrained/facts.h"
 
 namespace runner::pretrained {
 namespace {
@@ -48,15 +49,14 @@ Result<Node> checked(const Node& config) {
 Result<Node> of_transformers(const Node& model, const ShapeOf& shape_of) {
   Node config = *model.find("config");
   config.set("vocab_size", Node::integer(shape_of("wte.weight")[0]));  // which init_from.resize_vocab may have changed
-  const bool is_gpt2 = config.find("model_type")->as_string() == "gpt2";
+  const Facts facts(config);
+  const auto set = [&](const char* role, const Node& value) {
+    if (const std::string field = facts.field(role); !field.empty()) config.set(field, value);
+  };
   if (const Node* dropout = get(model, "dropout")) {
-    for (const char* key : {"embd_pdrop", "attn_pdrop", "resid_pdrop", "attention_dropout"}) {
-      if ((std::string(key) == "attention_dropout") != is_gpt2) config.set(key, *dropout);
-    }
+    for (const char* role : {"embedding_dropout", "attention_dropout", "residual_dropout"}) set(role, *dropout);
   }
-  if (const Node* positions = get(model, "max_position_embeddings")) {
-    config.set(is_gpt2 ? "n_positions" : "max_position_embeddings", *positions);
-  }
+  if (const Node* positions = get(model, "max_position_embeddings")) set("positions", *positions);
   return config;
 }
 

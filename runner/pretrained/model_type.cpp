@@ -44,10 +44,13 @@ Field field_of(const Node::Entry& entry) {
   return field;
 }
 
-ModelType read_table(std::string_view json) {
-  const core::Result<Node> read = core::parse_json(json);
-  RUNNER_ASSERT(read, "components/model/names holds JSON");
-  const Node& table = read.value();
+void take_fields(const Node& table, ModelType& type) {
+  for (const Node::Entry& entry : table.find("fields")->entries()) {
+    if (type.field(entry.key) == nullptr) type.fields.push_back(field_of(entry));
+  }
+}
+
+ModelType read_table(const Node& table, const Node& common) {
   ModelType type;
   type.name = table.find("model_type")->as_string();
   type.architecture = table.find("architecture")->as_string();
@@ -60,17 +63,29 @@ ModelType read_table(std::string_view json) {
     type.weights.push_back(
         {rule.find("name")->as_string(), texts(rule.find("from")), is_true("transposed"), is_true("else_zeros")});
   }
+  type.decoder = *table.find("decoder");
+  type.adapter_targets = texts(table.find("adapter_targets"));
   type.ignored = texts(table.find("ignored"));
-  type.metadata = texts(table.find("metadata"));
-  for (const Node::Entry& entry : table.find("fields")->entries()) type.fields.push_back(field_of(entry));
+  type.metadata = texts(common.find("metadata"));
+  take_fields(table, type);  // what a type says itself goes before
+  take_fields(common, type);
   return type;
 }
 
 const std::map<std::string, ModelType, std::less<>>& types() {
   static const auto* const all = [] {
-    auto* const found = new std::map<std::string, ModelType, std::less<>>;
+    std::vector<Node> tables;
     for (const std::string_view json : std::span(kTables, kTableCount)) {
-      ModelType type = read_table(json);
+      core::Result<Node> table = core::parse_json(json);
+      RUNNER_ASSERT(table, "components/model/types holds JSON");
+      tables.push_back(std::move(table).value());
+    }
+    const auto is_type = [](const Node& table) { return table.find("model_type") != nullptr; };
+    const Node& common = *std::find_if_not(tables.begin(), tables.end(), is_type);
+    auto* const found = new std::map<std::string, ModelType, std::less<>>;
+    for (const Node& table : tables) {
+      if (!is_type(table)) continue;
+      ModelType type = read_table(table, common);
       std::string name = type.name;
       found->emplace(std::move(name), std::move(type));
     }

@@ -29,10 +29,16 @@ struct WeightRule {
   bool else_zeros = false;  ///< a bias that Transformers always has: zeros for a model without it
 };
 
-/// What roux knows of a `model_type`: components/model/names/<model_type>.json.
+/// The kinds of layers that `layer_types` of a configuration names.
+inline constexpr const char *kFullAttention = "full_attention", *kSlidingAttention = "sliding_attention";
+
+/// What roux knows of a `model_type`: components/model/types/<model_type>.json, with the fields of common.json, which
+/// every configuration may have.
 struct ModelType {
   std::string name, architecture;
   std::string prefix;  ///< of the base model's names, which files saved without the head lack
+  core::Node decoder;  ///< by role (runner/pretrained/facts.h): the field of the configuration, or a value
+  std::vector<std::string> adapter_targets;  ///< layers that LoRA adapts where none are named, as PEFT has them
   std::vector<WeightRule> weights;
   std::vector<std::string> ignored;  ///< tensors of a file that are not taken: roux computes them
   std::vector<Field> fields;

@@ -5,7 +5,7 @@
 
 namespace runner::pretrained {
 
-/// The texts of components/model/names/*.json; runner/cmake/json_tables.cmake writes them.
+/// The texts of components/model/types/*.json; runner/cmake/json_tables.cmake writes them.
 extern const std::string_view kTables[];
 extern const std::size_t kTableCount;
 

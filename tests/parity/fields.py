@@ -1,4 +1,4 @@
-"""Compares components/model/names/*.json with the configuration classes of the installed Transformers.
+"""Compares components/model/types/*.json with the configuration classes of the installed Transformers.
 
 usage: fields.py
 
@@ -14,7 +14,8 @@ import sys
 
 from transformers import CONFIG_MAPPING, GenerationConfig
 
-NAMES = pathlib.Path(__file__).resolve().parents[2] / "components" / "model" / "names"
+NAMES = pathlib.Path(__file__).resolve().parents[2] / "components" / "model" / "types"
+COMMON = json.loads((NAMES / "common.json").read_text())
 
 # What the classes of versions 4.30 to 4.57 have beside.
 VERSION_4 = {
@@ -35,20 +36,29 @@ OWN = {
     "llama": ROPE | {"is_llama_config", "layer_types", "max_sequence_length", "rope_interleaved"},
     "mistral": ROPE | {"layer_types"},
     "qwen2": ROPE | {"head_dim", "use_mrope"},
+    "qwen3": ROPE,
+    "olmo2": ROPE | {"head_dim"},
+    "granite": ROPE | {"head_dim", "layer_types"},
+    "smollm3": ROPE | {"head_dim", "max_window_layers", "pretraining_tp"},
+    "phi3": ROPE | {"attention_bias", "full_attn_mod", "head_dim", "interpolate_factor", "lm_head_bias", "mlp_bias"},
+    "gemma": ROPE | {"hidden_activation"},
+    "gemma2": ROPE | {"cache_implementation", "hidden_act"},
+    "gemma3_text": ROPE | {"cache_implementation", "hidden_act", "rope_local_base_freq", "sliding_window_pattern"},
 }
 # Null is a value of the class, but its model cannot train with it.
-NO_NULL = {("llama", "attention_dropout")}
+NO_NULL = {("llama", "attention_dropout"), ("gemma2", "attention_dropout"), ("gemma3_text", "attention_dropout")}
 
 
 def check(model_type):
     table = json.loads((NAMES / f"{model_type}.json").read_text())
-    fields, kind = table["fields"], CONFIG_MAPPING[model_type]
+    fields, kind = {**COMMON["fields"], **table["fields"]}, CONFIG_MAPPING[model_type]
     parameters = set(inspect.signature(kind.__init__).parameters) - {"self", "args", "kwargs"}
     needed = set(kind().to_dict()) | parameters
     allowed = needed | VERSION_4 | KEYWORDS | STRAY | OWN[model_type]
     allowed |= set(GenerationConfig._get_default_generation_params())
-    metadata = [name for name in table["metadata"] if "*" not in name]  # the others are patterns
+    metadata = [name for name in COMMON["metadata"] if "*" not in name]  # the others are patterns
     stated = set(fields) | set(metadata)
+    allowed = {name for name in allowed if not name.startswith("_") or name in stated}  # the pattern `_*` has those
     errors = [f"{name} is missing" for name in sorted(allowed - stated)]
     errors += [f"{name} is superfluous" for name in sorted(stated - allowed)]
     errors += [f"{name} stands in fields and in metadata" for name in sorted(set(fields) & set(metadata))]
@@ -69,7 +79,8 @@ def check(model_type):
 
 
 def main():
-    errors = [error for path in sorted(NAMES.glob("*.json")) for error in check(path.stem)]
+    errors = [error for path in sorted(NAMES.glob("*.json"))
+              if path.stem != "common" for error in check(path.stem)]
     print("\n".join(errors) or "done")
     return 1 if errors else 0
 

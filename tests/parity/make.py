@@ -46,6 +46,7 @@ GPT2 = {"vocab_size": VOCABULARY, "n_positions": 20, "n_embd": 16, "n_layer": 2,
 LLAMA = {"vocab_size": VOCABULARY, "hidden_size": 16, "intermediate_size": 20, "num_hidden_layers": 2,
          "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 32, "bos_token_id": 1,
          "eos_token_id": 2}
+THREE = {"num_hidden_layers": 3, "pad_token_id": None}
 WIDE_HEADS = {**LLAMA, "num_attention_heads": 2, "num_key_value_heads": 1}  # 8 features: 4 frequencies
 
 
@@ -53,7 +54,7 @@ def rope(kind, theta=100.0, **more):
     return {"rope_parameters": {"rope_type": kind, "rope_theta": theta, **more}}
 
 
-# A folder's name is the model_type up to the first dash.
+# A folder's name is the model_type up to the first dash. A new one goes to the end: seeds follow from the order.
 CASES = {
     "gpt2-default": {**GPT2, "n_inner": None},
     "gpt2-relu-inverse-layer": {**GPT2, "activation_function": "relu", "scale_attn_by_inverse_layer_idx": True},
@@ -82,6 +83,26 @@ CASES = {
     "qwen2-layer-types": {**LLAMA, "use_sliding_window": True, "sliding_window": 6,
                           "layer_types": ["sliding_attention", "full_attention"]},
     "qwen2-tied": {**LLAMA, "tie_word_embeddings": True},
+    "qwen3-default": {**LLAMA, "head_dim": 6},
+    "qwen3-window": {**LLAMA, "head_dim": 4, "attention_bias": True, "use_sliding_window": True, "sliding_window": 6,
+                     "max_window_layers": 1, "tie_word_embeddings": True},
+    "olmo2-default": {**LLAMA, "pad_token_id": None},
+    "granite-default": {**LLAMA, "attention_bias": True, "mlp_bias": True, "embedding_multiplier": 3.0,
+                        "attention_multiplier": 0.3, "residual_multiplier": 0.4, "logits_scaling": 2.5},
+    "smollm3-default": {**LLAMA, **THREE, "no_rope_layer_interval": 2, "use_sliding_window": True, "sliding_window": 6},
+    "smollm3-listed": {**LLAMA, **THREE, "no_rope_layers": [0, 1, 1], "attention_bias": True, "mlp_bias": True},
+    "phi3-default": {**LLAMA, "pad_token_id": None, "sliding_window": 6},
+    "phi3-longrope": {**WIDE_HEADS, "pad_token_id": None, "original_max_position_embeddings": 10,
+                      **rope("longrope", short_factor=[1.0, 1.1, 1.2, 1.3], long_factor=[1.0, 2.0, 3.0, 4.0])},
+    "phi3-part": {**WIDE_HEADS, "pad_token_id": None, "partial_rotary_factor": 0.5},
+    "gemma-default": {**LLAMA, "head_dim": 6, "pad_token_id": None},
+    "gemma2-default": {**LLAMA, **THREE, "head_dim": 6, "query_pre_attn_scalar": 5, "sliding_window": 6,
+                       "attn_logit_softcapping": 3.0, "final_logit_softcapping": 2.0},
+    "gemma3_text-default": {**LLAMA, **THREE, "head_dim": 6, "query_pre_attn_scalar": 5, "sliding_window": 6,
+                            "layer_types": ["sliding_attention", "full_attention", "sliding_attention"],
+                            "rope_parameters": {"full_attention": {"rope_type": "linear", "factor": 2.0,
+                                                                   "rope_theta": 200.0},
+                                                "sliding_attention": {"rope_type": "default", "rope_theta": 50.0}}},
 }
 
 
@@ -131,6 +152,12 @@ def check_frequencies(found, committed):
     return [f"rope.json: {case['fields']} differs" for case, same in zip(found, near, strict=True) if not same]
 
 
+def seed_of(case):
+    cases = list(CASES)
+    first = sorted(cases[:22])  # that there were before
+    return first.index(case) if case in first else cases.index(case)
+
+
 def draw_weights(model, seed):
     """Weights that are far from those of an untrained model: every term shows in the results."""
     generator = torch.Generator().manual_seed(seed)
@@ -161,7 +188,7 @@ def records(config, seed):
 
 
 def write_model(case, folder):
-    seed = sorted(CASES).index(case)
+    seed = seed_of(case)
     fields = CASES[case]
     config = AutoConfig.for_model(case.split("-")[0], **copy.deepcopy(fields))  # it writes into what it is given
     kind = AutoModel if case == "gpt2-bare" else AutoModelForCausalLM

@@ -17,7 +17,7 @@ and of a case of BESIDE those of its other adapters in folders below. Beside tha
 and of the cases of PREFERENCES
 
   preferences.safetensors  sequences   [2 B, T] ids, a chosen and a rejected completion by turns; -1 behind them
-                           loss        mean of TRL's dpo_loss over the pairs, with PROMPT and BETA
+                           loss        mean of the sigmoid loss of DPO over the pairs, with PROMPT and BETA
                            rewards     [B, 2] of the chosen and the rejected completion
                            reference   [B, 2] log-probabilities of the model without its adapter
                            grad/NAME   gradient of that loss, as above
@@ -32,7 +32,7 @@ import sys
 
 import torch
 from make import ADAMW, MODELS, ROUNDING, STEPS, check_tensors, read_batches
-from make_dpo import dpo_loss, sequence_logps
+from make_dpo import sequence_logps
 from peft import LoraConfig, PeftModel, get_peft_model
 from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM
@@ -57,6 +57,14 @@ CASES = {
     "qwen2-one-layer": ("qwen2-default", {"r": 4, "target_modules": ["q_proj", "v_proj", "o_proj", "gate_proj"],
                                           "layers_to_transform": [1]}),
     "qwen2-several": ("qwen2-default", {"r": 4, "lora_alpha": 16, "target_modules": ["q_proj", "v_proj", "up_proj"]}),
+    "qwen3-default": ("qwen3-default", {"r": 4}),
+    "olmo2-all-linear": ("olmo2-default", {"r": 4, "target_modules": "all-linear"}),
+    "granite-all-linear": ("granite-default", {"r": 4, "target_modules": "all-linear"}),
+    "smollm3-all-linear": ("smollm3-default", {"r": 4, "target_modules": "all-linear"}),
+    "phi3-all-linear": ("phi3-longrope", {"r": 4, "target_modules": "all-linear"}),
+    "gemma-modules": ("gemma-default", {"r": 4, "modules_to_save": ["norm"]}),
+    "gemma2-dora": ("gemma2-default", {"r": 4, "target_modules": "all-linear", "use_dora": True}),
+    "gemma3-default": ("gemma3_text-default", {"r": 4}),
 }
 BESIDE = {  # more adapters of a case, each in a folder of its name
     "qwen2-several": {"style": {"r": 2, "lora_alpha": 3, "target_modules": ["v_proj", "o_proj", "up_proj"]}},
@@ -64,6 +72,12 @@ BESIDE = {  # more adapters of a case, each in a folder of its name
 PREFERENCES = ("gpt2-all-linear-biases", "llama-default", "qwen2-one-layer")
 PROMPT = 4
 BETA = 0.25
+
+
+def seed_of(case):
+    cases = list(CASES)
+    first = sorted(cases[:13])  # that there were before; a new one goes to the end
+    return first.index(case) if case in first else cases.index(case)
 
 
 def base_model(name):
@@ -75,7 +89,7 @@ def write_adapter(case, folder):
     model = get_peft_model(base_model(base), LoraConfig(task_type="CAUSAL_LM", **fields))
     for name, fields in BESIDE.get(case, {}).items():
         model.add_adapter(name, LoraConfig(task_type="CAUSAL_LM", **fields))
-    generator = torch.Generator().manual_seed(sorted(CASES).index(case))
+    generator = torch.Generator().manual_seed(seed_of(case))
     with torch.no_grad():
         for name, weight in model.named_parameters():
             if "lora_magnitude" in name:
@@ -124,7 +138,9 @@ def preference_results(case, folder):
     logps = torch.stack([completion_logps(model, ids) for ids in sequences]).view(-1, 2)
     with torch.no_grad(), model.disable_adapter():
         reference = torch.stack([completion_logps(model, ids) for ids in sequences]).view(-1, 2)
-    losses, chosen, rejected = dpo_loss(*logps.unbind(1), *reference.unbind(1), beta=BETA)
+    chosen, rejected = (BETA * (logps - reference)).unbind(1)
+    losses = -torch.nn.functional.logsigmoid(chosen - rejected)
+    chosen, rejected = chosen.detach(), rejected.detach()
     losses.mean().backward()
     trained = {name: weight for name, weight in model.named_parameters() if weight.requires_grad}
     padded = torch.nn.utils.rnn.pad_sequence(sequences, batch_first=True, padding_value=-1)

@@ -12,6 +12,7 @@ times as far from the float32 curve as those of one process. Logits are those of
 """
 import argparse
 import json
+import math
 import pathlib
 import random
 import sqlite3
@@ -84,7 +85,8 @@ def compare(a, work, ids, mode, with_adapters, float32):
         what = f"apart by {apart:.1e} of them (at most {limit:.0e})"
     else:
         far = [max(abs(x - y) for x, y in zip(losses, float32[with_adapters])) for losses in (one, many)]
-        apart, limit = far[1] / far[0], FURTHER
+        # Where a processor has no bfloat16, both may be the float32 curve itself.
+        apart, limit = (far[1] / far[0] if far[0] else 1 if far[1] == 0 else math.inf), FURTHER
         what = f"{apart:.2f} times as far from the float32 curve (at most {limit})"
     roux(a.roux, work, "export", f"{name}-sharded", f"{name}-out")
     roux(a.roux, work, "predict", "first.yaml", *(word for one in adapters for word in ("--set", one)), "--checkpoint",

@@ -7,12 +7,14 @@
 #include <ATen/ops/empty.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <utility>
 #include <vector>
 
 #include "components/kernels/transformer.h"
 #include "components/ops/torch_bridge.h"
+#include "components/part/heads.h"
 #include "components/tensor/tensors.h"
 
 namespace components::part {
@@ -28,14 +30,27 @@ constexpr std::int64_t kRowsOfSplit = 64;  // rows that are split into heads at 
 
 /// cos and sin of a segment's positions; null without rotation.
 struct Angles {
-  at::Tensor cos, sin;  // [S, 1, D / 2], of all positions up to the segment's end
-  const float* cos_at(std::int64_t position, std::int64_t half) const {
-    return cos.defined() ? data<float>(cos) + position * half : nullptr;
+  at::Tensor cos, sin;  // [S, 1, turned / 2], of all positions up to the segment's end
+  std::int64_t half() const { return cos.defined() ? cos.size(2) : 0; }
+  const float* cos_at(std::int64_t position) const {
+    return cos.defined() ? data<float>(cos) + position * half() : nullptr;
   }
-  const float* sin_at(std::int64_t position, std::int64_t half) const {
-    return sin.defined() ? data<float>(sin) + position * half : nullptr;
+  const float* sin_at(std::int64_t position) const {
+    return sin.defined() ? data<float>(sin) + position * half() : nullptr;
   }
 };
+
+/// The first 2 * half features of consecutive rows of d.
+void turn(float* x, const float* cos, const float* sin, std::int64_t rows, std::int64_t half, std::int64_t d) {
+  for (std::int64_t r = 0; r < rows; ++r) {
+    for (std::int64_t c = 0; c < half; ++c) {
+      float &a = x[r * d + c], &b = x[r * d + half + c];
+      const float first = a, second = b, by_cos = cos[r * half + c], by_sin = sin[r * half + c];
+      a = first * by_cos - second * by_sin;
+      b = second * by_cos + first * by_sin;
+    }
+  }
+}
 
 void lower(const float* from, float* to, std::int64_t size) { std::copy_n(from, size, to); }
 void lower(const float* from, Bf16* to, std::int64_t size) { kernels::transformer<Bf16>().lower(from, to, size); }
@@ -123,12 +138,18 @@ class Attention {
   /// Rotated queries go to q_NHD_, keys and values to the cache.
   void split(std::size_t i, std::int64_t from, std::int64_t rows) {
     const Segment& segment = pass_.segments[i];
-    const std::int64_t d = o_.head, half = d / 2, position = segment.first + from, row = first_rows_[i] + from;
+    const std::int64_t d = o_.head, position = segment.first + from, row = first_rows_[i] + from;
+    const Angles& angles = angles_[i];
+    const float *cos = angles.cos_at(position), *sin = angles.sin_at(position);
+    const bool turns_part = cos != nullptr && 2 * angles.half() < d;
     std::vector<float> parts(static_cast<std::size_t>((o_.heads + 2 * o_.kv_heads) * rows * d));
     float *q = parts.data(), *k = q + o_.heads * rows * d, *v = k + o_.kv_heads * rows * d;
     kernels::transformer<float>().split_heads({qkv_ + row * (o_.heads + 2 * o_.kv_heads) * d, bias_,
-                                               angles_[i].cos_at(position, half), angles_[i].sin_at(position, half), q,
-                                               k, v, rows, o_.heads, o_.kv_heads, d});
+                                               turns_part ? nullptr : cos, turns_part ? nullptr : sin, q, k, v, rows,
+                                               o_.heads, o_.kv_heads, d});
+    for (std::int64_t h = 0; turns_part && h < o_.heads + o_.kv_heads; ++h) {  // keys lie behind queries
+      turn(q + h * rows * d, cos, sin, rows, angles.half(), d);
+    }
     T* const to_q = data<T>(q_NHD_) + row * o_.heads * d;
     for (std::int64_t h = 0; h < o_.heads; ++h) {
       for (std::int64_t r = 0; r < rows; ++r) lower(q + (h * rows + r) * d, to_q + (r * o_.heads + h) * d, d);
@@ -164,9 +185,14 @@ class Attention {
             {q + g * d, o_.heads * d, k, d, scores.data() + g * task.rows * columns, columns, task.rows, seen, d});
       }
     }
+    float scale = static_cast<float>(o_.scale);
+    if (o_.cap > 0) {
+      const auto cap = static_cast<float>(o_.cap);
+      for (float& score : scores) score = cap * std::tanh(score * scale / cap);
+      scale = 1;
+    }
     for (std::int64_t g = 0; g < shared(); ++g) {
-      kernels::transformer<float>().causal_softmax(scores.data() + g * task.rows * columns,
-                                                   static_cast<float>(o_.scale),
+      kernels::transformer<float>().causal_softmax(scores.data() + g * task.rows * columns, scale,
                                                    {first, task.rows, columns, columns, o_.window});
     }
     std::vector<float> mixed(static_cast<std::size_t>(queries * d));
@@ -201,26 +227,23 @@ at::Tensor attend_cached(const at::Tensor& qkv, const at::Tensor& bias, const Ro
   return Attention<T>(qkv, bias, rotation, options, layer, pass).run();
 }
 
-at::Tensor attend_cached_plainly(const at::Tensor& qkv, const Rotation* rotation, const AttentionOptions& o,
+at::Tensor attend_cached_plainly(const at::Tensor& qkv, const Rotation* rotation, const SelfAttention& attention,
                                  KvCache::Layer& layer, const CachedPass& pass) {
   std::vector<at::Tensor> mixed;
   std::int64_t row = 0;
   for (const Segment& segment : pass.segments) {
-    const std::vector<at::Tensor> parts = qkv.narrow(0, row, segment.count)
-                                              .view({1, segment.count, o.heads + 2 * o.kv_heads, o.head})
-                                              .split_with_sizes({o.heads, o.kv_heads, o.kv_heads}, 2);
+    auto [q_BTHD, k_BTKD, v_BTKD] = attention.heads(qkv.narrow(0, row, segment.count).unsqueeze(0));
     row += segment.count;
-    at::Tensor q_BTHD = parts[0], k_BTKD = parts[1];
     if (rotation != nullptr) {
-      q_BTHD = rotate(q_BTHD, *rotation, segment.first).to(parts[2].scalar_type());
-      k_BTKD = rotate(k_BTKD, *rotation, segment.first).to(parts[2].scalar_type());
+      q_BTHD = rotate(q_BTHD, *rotation, segment.first).to(v_BTKD.scalar_type());
+      k_BTKD = rotate(k_BTKD, *rotation, segment.first).to(v_BTKD.scalar_type());
     }
     layer.k.select(0, segment.slot).narrow(0, segment.first, segment.count).copy_(k_BTKD[0]);
-    layer.v.select(0, segment.slot).narrow(0, segment.first, segment.count).copy_(parts[2][0]);
+    layer.v.select(0, segment.slot).narrow(0, segment.first, segment.count).copy_(v_BTKD[0]);
     const at::Tensor nothing;
     const std::optional<Dropout> no_dropout;
     mixed.push_back(attend(q_BTHD, layer.k.narrow(0, segment.slot, 1).narrow(1, 0, segment.end()),
-                           layer.v.narrow(0, segment.slot, 1).narrow(1, 0, segment.end()), o,
+                           layer.v.narrow(0, segment.slot, 1).narrow(1, 0, segment.end()), attention.options(),
                            {nothing, no_dropout})[0]);
   }
   return at::cat(mixed, 0);

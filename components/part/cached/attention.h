@@ -17,7 +17,7 @@ at::Tensor attend_cached(const at::Tensor& qkv, const at::Tensor& bias, const Ro
                          const AttentionOptions& options, KvCache::Layer& layer, const CachedPass& pass);
 
 /// The same by LibTorch's operations, sequence by sequence, in the type of qkv, to which the bias has been added.
-at::Tensor attend_cached_plainly(const at::Tensor& qkv, const Rotation* rotation, const AttentionOptions& options,
+at::Tensor attend_cached_plainly(const at::Tensor& qkv, const Rotation* rotation, const SelfAttention& attention,
                                  KvCache::Layer& layer, const CachedPass& pass);
 
 }  // namespace components::part

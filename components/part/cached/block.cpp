@@ -108,6 +108,26 @@ bool kernels_fit(const at::Tensor& x_NC, const CachedBlock& block) {
          of_kernels(block.mlp.options().activation).has_value();
 }
 
+/// Queries and keys of a joint projection, to which the bias has been added, normed where they lie.
+void norm_queries(const at::Tensor& joint, const SelfAttention& attention) {
+  const AttentionOptions& o = attention.options();
+  const auto in_place = [&joint](const Norm& of, std::int64_t from, std::int64_t size) {
+    const at::Tensor part = joint.narrow(1, from, size);
+    part.copy_(norm(part.contiguous().view({-1, of.options().width}), of, false).view(part.sizes()));
+  };
+  in_place(*attention.q_norm(), 0, o.heads * o.head);
+  in_place(*attention.k_norm(), o.heads * o.head, o.kv_heads * o.head);
+}
+
+/// x + scale * after(branch + bias).
+at::Tensor add_normed(const at::Tensor& x_NC, at::Tensor branch_NC, const at::Tensor& bias, const Norm* after,
+                      double scale) {
+  if (after == nullptr && scale == 1.0) return add_branch(x_NC, branch_NC, bias);
+  if (bias.defined()) branch_NC = branch_NC + bias;
+  if (after != nullptr) branch_NC = norm(branch_NC, *after, false);
+  return add_branch(x_NC, scale == 1.0 ? branch_NC : branch_NC * scale, {});
+}
+
 at::Tensor by_kernels(const at::Tensor& x_NC, const CachedBlock& block, CachedPass& pass) {
   const Linear &qkv = block.attention.qkv(), &proj = block.attention.proj();
   const Linear &fc = block.mlp.fc(), &out = block.mlp.proj();
@@ -118,27 +138,40 @@ at::Tensor by_kernels(const at::Tensor& x_NC, const CachedBlock& block, CachedPa
     for (const auto& term : linear.terms()) term->add_rows(y, rows);
     return y;
   };
-  const at::Tensor joint = product(norm(x_NC, block.ln_1, bf16), qkv);
+  const auto before = [bf16](const Norm* of, const at::Tensor& x) { return of != nullptr ? norm(x, *of, bf16) : x; };
+  at::Tensor joint = product(before(block.norms.before_attention, x_NC), qkv);
   KvCache::Layer& layer =
       pass.cache.layer(block.number, block.attention.options(), for_products(qkv.weight(), bf16), true);
-  const at::Tensor bias = whole(qkv.bias());
+  at::Tensor bias = whole(qkv.bias());
+  if (block.attention.q_norm() != nullptr) {
+    if (bias.defined()) joint += bias;
+    bias.reset();
+    norm_queries(joint, block.attention);
+  }
   const at::Tensor mixed =
       bf16 ? attend_cached<Bf16>(joint, bias, block.rotation, block.attention.options(), layer, pass)
            : attend_cached<float>(joint, bias, block.rotation, block.attention.options(), layer, pass);
-  const at::Tensor y_NC = add_branch(x_NC, product(mixed, proj), whole(proj.bias()));
-  const at::Tensor hidden = activated(product(norm(y_NC, block.ln_2, bf16), fc), whole(fc.bias()), block.mlp.options());
-  return add_branch(y_NC, product(hidden, out), whole(out.bias()));
+  const double scale = block.residual_scale;
+  const at::Tensor y_NC =
+      add_normed(x_NC, product(mixed, proj), whole(proj.bias()), block.norms.after_attention, scale);
+  const at::Tensor hidden =
+      activated(product(before(block.norms.before_mlp, y_NC), fc), whole(fc.bias()), block.mlp.options());
+  return add_normed(y_NC, product(hidden, out), whole(out.bias()), block.norms.after_mlp, scale);
 }
 
 /// By the parts' own operations, in the type of their weights.
 at::Tensor by_parts(const at::Tensor& x_NC, const CachedBlock& block, CachedPass& pass) {
   const Linear& qkv = block.attention.qkv();
   const at::Tensor x = x_NC.to(qkv.weight().tensor().scalar_type());
-  const at::Tensor joint = qkv.forward(block.ln_1.forward(x));
+  const at::Tensor joint = qkv.forward(normed(block.norms.before_attention, x));
   KvCache::Layer& layer = pass.cache.layer(block.number, block.attention.options(), joint, false);
-  const at::Tensor mixed = attend_cached_plainly(joint, block.rotation, block.attention.options(), layer, pass);
-  const at::Tensor y = x + block.attention.proj().forward(mixed);
-  return y + block.mlp.forward(block.ln_2.forward(y));
+  const at::Tensor mixed = attend_cached_plainly(joint, block.rotation, block.attention, layer, pass);
+  const auto added = [&](const Norm* after, const at::Tensor& branch) {
+    const at::Tensor out = normed(after, branch);
+    return block.residual_scale == 1.0 ? out : out * block.residual_scale;
+  };
+  const at::Tensor y = x + added(block.norms.after_attention, block.attention.proj().forward(mixed));
+  return y + added(block.norms.after_mlp, block.mlp.forward(normed(block.norms.before_mlp, y)));
 }
 
 }  // namespace

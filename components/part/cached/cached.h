@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "components/part/attention.h"
+#include "components/part/branch_norms.h"
 #include "components/part/cached/kv_cache.h"
 #include "components/part/mlp.h"
 #include "components/part/norm.h"
@@ -15,20 +16,20 @@
 
 namespace components::part {
 
-/// The parts of a pre-norm block, and the number of its attention in the cache.
+/// The parts of a block, and the number of its attention in the cache.
 struct CachedBlock {
-  const Norm& ln_1;
+  BranchNorms norms;
   const SelfAttention& attention;
   const Rotation* rotation;  ///< null: without
-  const Norm& ln_2;
   const Mlp& mlp;
+  double residual_scale;  ///< of what a branch adds
   std::size_t number;
 };
 
 /// x [N, C] to [N, C].
 at::Tensor cached_block(const at::Tensor& x_NC, const CachedBlock& block, CachedPass& pass);
 
-/// Logits [segments, V], float32, of the last position of each segment.
+/// Logits [segments, V], float32, of the last position of each segment, before what a model does with them.
 at::Tensor cached_head(const at::Tensor& x_NC, const Norm& norm, const Weight& projection, const CachedPass& pass);
 
 /// `x W^T` by the kernels, [N, O] float32. Both float32 or both bfloat16, on the CPU, with rows without gaps.

@@ -43,6 +43,23 @@ constexpr const char* kModels[] = {
     "sliding_window: 7, tie_embeddings: false}",
     "{type: llama, n_layer: 1, n_head: 2, n_embd: 32, n_positions: 96, rope_scaling: {rope_type: dynamic, factor: 4, "
     "original_max_position_embeddings: 16}}",
+    "{type: transformers, config: {model_type: qwen3, hidden_size: 32, intermediate_size: 40, num_hidden_layers: 2, "
+    "num_attention_heads: 4, num_key_value_heads: 2, head_dim: 12, attention_bias: true, vocab_size: 97}}",
+    "{type: transformers, config: {model_type: olmo2, hidden_size: 32, intermediate_size: 40, num_hidden_layers: 2, "
+    "num_attention_heads: 4, num_key_value_heads: 2, vocab_size: 97}}",
+    "{type: transformers, config: {model_type: granite, hidden_size: 32, intermediate_size: 40, num_hidden_layers: 2, "
+    "num_attention_heads: 4, mlp_bias: true, embedding_multiplier: 3, residual_multiplier: 0.4, logits_scaling: 2, "
+    "attention_multiplier: 0.2, vocab_size: 97}}",
+    "{type: transformers, config: {model_type: smollm3, hidden_size: 32, intermediate_size: 40, num_hidden_layers: 3, "
+    "num_attention_heads: 4, num_key_value_heads: 2, no_rope_layer_interval: 2, vocab_size: 97, pad_token_id: null}}",
+    "{type: transformers, config: {model_type: phi3, hidden_size: 32, intermediate_size: 40, num_hidden_layers: 2, "
+    "num_attention_heads: 4, partial_rotary_factor: 0.5, sliding_window: 9, vocab_size: 97, pad_token_id: null}}",
+    "{type: transformers, config: {model_type: gemma2, hidden_size: 32, intermediate_size: 40, num_hidden_layers: 2, "
+    "num_attention_heads: 4, num_key_value_heads: 2, head_dim: 12, query_pre_attn_scalar: 5, sliding_window: 9, "
+    "attn_logit_softcapping: 2.0, final_logit_softcapping: 3.0, vocab_size: 97}}",
+    "{type: transformers, config: {model_type: gemma3_text, hidden_size: 32, intermediate_size: 40, "
+    "num_hidden_layers: 2, num_attention_heads: 4, num_key_value_heads: 2, head_dim: 12, sliding_window: 9, "
+    "sliding_window_pattern: 2, vocab_size: 97}}",
 };
 
 std::shared_ptr<Model> make(const char* text) {

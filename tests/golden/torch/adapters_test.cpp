@@ -363,7 +363,7 @@ TensorMap batch_of(const Experiment& experiment, const TensorSource& expected) {
 }  // namespace
 
 TEST_CASE("adapters compute what PEFT computes", "[golden][adapter]") {
-  CHECK(folders().size() == 13);
+  CHECK(folders().size() == 21);
   for (const std::string& folder : folders()) {
     for (const bool plain : {false, true}) {
       DYNAMIC_SECTION(fs::path(folder).filename().string() << (plain ? ", plain operations" : "")) {

@@ -94,8 +94,10 @@ TEST_CASE("a damaged or hostile configuration is refused at its field", "[pretra
        "num_key_value_heads is 3, which does not divide num_attention_heads 4"},
       {"rotary no object", llama(R"("rope_parameters": [])"), "rope_parameters is a list, but has to be "},
       {"rotary type no name", llama(R"("rope_parameters": {"rope_type": 1})"), "rope_type is 1, not a name"},
-      {"unknown rotary type", llama(R"("rope_scaling": {"type": "longrope"})"),
-       "rope_type is \"longrope\", which roux does not compute"},
+      {"unknown rotary type", llama(R"("rope_scaling": {"type": "spiral"})"),
+       "rope_type is \"spiral\", which roux does not compute"},
+      {"longrope without its factors", llama(R"("rope_scaling": {"type": "longrope"})"),
+       "rope_type \"longrope\" needs short_factor"},
       {"rotary without its factor", llama(R"("rope_scaling": {"type": "linear"})"),
        "rope_type \"linear\" needs factor"},
       {"negative factor", llama(R"("rope_scaling": {"type": "linear", "factor": -2})"),
@@ -138,7 +140,7 @@ TEST_CASE("what was read is read again as it is", "[pretrained][config]") {
     CHECK(differences(*config, *again).empty());
     ++count;
   }
-  CHECK(count == 22);
+  CHECK(count == 34);
 }
 
 TEST_CASE("configurations that ask for another function differ in a field", "[pretrained][differences]") {

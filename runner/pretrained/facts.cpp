@@ -1,0 +1,88 @@
+#include "runner/pretrained/facts.h"
+
+#include <algorithm>
+
+namespace runner::pretrained {
+
+using core::Node;
+
+Facts::Facts(const Node& config) : type_(*find_model_type(config.find("model_type")->as_string())), config_(config) {}
+
+std::string Facts::field(std::string_view role) const {
+  const Node* said = type_.decoder.at_path(std::string(role));
+  if (said == nullptr || !said->is_string()) return "";
+  return type_.field(said->as_string()) != nullptr ? said->as_string() : "";
+}
+
+const Node* Facts::find(std::string_view role) const {
+  const std::string name = field(role);
+  const Node* value = name.empty() ? type_.decoder.at_path(std::string(role)) : config_.find(name);
+  return value != nullptr && !value->is_null() ? value : nullptr;
+}
+
+std::int64_t Facts::integer(std::string_view role) const { return find(role)->as_integer(); }
+
+std::int64_t Facts::integer(std::string_view role, std::int64_t otherwise) const {
+  const Node* value = find(role);
+  return value != nullptr ? value->as_integer() : otherwise;
+}
+
+double Facts::number(std::string_view role, double otherwise) const {
+  const Node* value = find(role);
+  return value != nullptr ? value->as_double() : otherwise;
+}
+
+bool Facts::flag(std::string_view role) const {
+  const Node* value = find(role);
+  return value != nullptr && value->as_bool();
+}
+
+std::string Facts::text(std::string_view role) const {
+  const Node* value = find(role);
+  return value != nullptr ? value->as_string() : "";
+}
+
+std::string Facts::meaning(std::string_view role, const std::string& word) const {
+  const Node* names = type_.decoder.find(role);
+  const Node* found = names != nullptr ? names->find(word) : nullptr;
+  return found != nullptr ? found->as_string() : word;
+}
+
+std::int64_t Facts::head() const { return integer("head", integer("width") / integer("heads")); }
+
+std::vector<bool> Facts::rotated() const {
+  const auto layers = static_cast<std::size_t>(integer("layers"));
+  std::vector<bool> all(layers, true);
+  if (const Node* list = find("rotated.list")) {
+    for (std::size_t i = 0; i < layers; ++i) all[i] = list->items()[i].as_integer() != 0;
+  } else if (const Node* every = find("rotated.except_every")) {
+    const auto interval = static_cast<std::size_t>(every->as_integer());
+    for (std::size_t i = 0; i < layers; ++i) all[i] = (i + 1) % interval != 0;
+  }
+  return std::all_of(all.begin(), all.end(), [](bool one) { return one; }) ? std::vector<bool>() : all;
+}
+
+std::vector<std::int64_t> Facts::windows() const {
+  const Node* window = find("window.size");
+  if (window == nullptr || (!field("window.if").empty() && !flag("window.if"))) return {};
+  const auto layers = static_cast<std::size_t>(integer("layers"));
+  std::vector<std::int64_t> windows(layers, window->as_integer());
+  const auto widen = [&](const auto& is_wide) {
+    for (std::size_t i = 0; i < layers; ++i) {
+      if (is_wide(i)) windows[i] = 0;
+    }
+  };
+  if (const Node* types = find("window.types")) {
+    widen([&](std::size_t i) { return types->items()[i].as_string() != kSlidingAttention; });
+  } else if (const Node* first = find("window.from")) {
+    widen([&](std::size_t i) { return static_cast<std::int64_t>(i) < first->as_integer(); });
+  } else if (const Node* every = find("window.except_every")) {
+    widen([&](std::size_t i) { return (static_cast<std::int64_t>(i) + 1) % every->as_integer() == 0; });
+  } else if (flag("window.unless_rotated")) {
+    const std::vector<bool> turns = rotated();
+    widen([&](std::size_t i) { return turns.empty() || turns[i]; });
+  }
+  return windows;
+}
+
+}  // namespace runner::pretrained

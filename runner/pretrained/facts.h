@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runner/core/node.h"
+#include "runner/pretrained/model_type.h"
+
+namespace runner::pretrained {
+
+/// What a configuration says of a decoder in the roles that the table of its type has for that (`layers`,
+/// `window.size`): a value of the table, or that of the field which the table names.
+class Facts {
+ public:
+  /// `type` and `config` outlive it.
+  Facts(const ModelType& type, const core::Node& config) : type_(type), config_(config) {}
+  /// Of a checked configuration.
+  explicit Facts(const core::Node& config);
+
+  /// Null where the table says nothing, and where the configuration has null.
+  const core::Node* find(std::string_view role) const;
+  bool has(std::string_view role) const { return find(role) != nullptr; }
+  /// The field that the table names; "" for none.
+  std::string field(std::string_view role) const;
+
+  std::int64_t integer(std::string_view role) const;  ///< the role has a value
+  std::int64_t integer(std::string_view role, std::int64_t otherwise) const;
+  double number(std::string_view role, double otherwise) const;
+  bool flag(std::string_view role) const;  ///< false where it has none
+  std::string text(std::string_view role) const;
+
+  /// What `word` means where the table has other names under the role; the word itself otherwise.
+  std::string meaning(std::string_view role, const std::string& word) const;
+
+  std::int64_t head() const;  ///< features of a head of attention
+  /// How many positions each block looks back at, 0: at all; empty when all do.
+  std::vector<std::int64_t> windows() const;
+  /// Whether each block turns by positions; empty when all do.
+  std::vector<bool> rotated() const;
+
+ private:
+  const ModelType& type_;
+  const core::Node& config_;
+};
+
+}  // namespace runner::pretrained
