@@ -1,4 +1,4 @@
-"""Records what Transformers makes of conversations, for tests/components/data/jsonl_test.cpp.
+"""Records what Transformers makes of conversations, for tests/components/data/language/jsonl_test.cpp.
 
 usage: conversations.py TEMPLATES FILE     writes tests/components/data/recorded/conversations.json; FILE: that file
        needs `pip install xxhash`
