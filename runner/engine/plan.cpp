@@ -51,9 +51,10 @@ void plan_model(const train::Experiment& experiment, Plan& plan) {
   plan.flops_per_step = train::training_flops(experiment) * static_cast<double>(plan.global_batch_size);
 }
 
-void plan_memory(const train::Experiment& experiment, std::int64_t gpu_memory_bytes, Plan& plan,
-                 core::Diagnostics& diagnostics) {
-  const train::MemoryEstimate estimate = train::estimate_memory(experiment);
+void plan_memory(const train::Experiment& experiment, const PlanRequest& request,
+                 const train::PlannedReference& reference, Plan& plan, core::Diagnostics& diagnostics) {
+  const std::int64_t gpu_memory_bytes = request.gpu_memory_bytes;
+  const train::MemoryEstimate estimate = train::estimate_memory(experiment, reference.held_bytes);
   if (!estimate.unknown.empty()) {
     diagnostics.warning(experiment.recipe.location("model"),
                         "the memory of activations is not included: " + estimate.unknown,
@@ -180,7 +181,8 @@ std::optional<Plan> make_plan(const resolve::Recipe& recipe, const PlanRequest& 
       if (low.contains(parameter.name)) parameter.tensor.set_data(parameter.tensor.to(at::kBFloat16));
     }
   }
-  plan.reference = train::plan_reference(*experiment, diagnostics);
+  const train::PlannedReference reference = train::plan_reference(*experiment, diagnostics);
+  plan.reference = reference.text;
   if (diagnostics.has_errors()) return std::nullopt;
   plan.micro_batch_size = train::rank_micro_batch(recipe);
   plan.gradient_accumulation_steps = recipe.training->gradient_accumulation_steps.value_or(1);
@@ -199,7 +201,7 @@ std::optional<Plan> make_plan(const resolve::Recipe& recipe, const PlanRequest& 
   plan_step_wait(*experiment, plan);
   plan.state = plan_state(*experiment);
   plan.flat = plan_flat_parameters(*experiment);
-  plan_memory(*experiment, request.gpu_memory_bytes, plan, diagnostics);
+  plan_memory(*experiment, request, reference, plan, diagnostics);
   if (diagnostics.has_errors()) return std::nullopt;
   plan_checkpoints(*experiment, plan, diagnostics);
   return plan;

@@ -470,7 +470,8 @@ class Training {
     core::Diagnostics told_by_build;
     const auto planned = build_experiment(recipe_, {.meta = true, .make_strategy = make_strategy}, told_by_build);
     if (planned != nullptr) {
-      check_gpu_memory(*planned, estimate_memory(*planned), request_.gpu_memory_bytes, diagnostics_);
+      const std::int64_t of_reference = plan_reference(*planned, told_by_build).held_bytes;
+      check_gpu_memory(*planned, estimate_memory(*planned, of_reference), request_.gpu_memory_bytes, diagnostics_);
     }
     return !diagnostics_.has_errors();
   }

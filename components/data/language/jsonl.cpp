@@ -48,11 +48,7 @@ class Encoder {
   /// `chat`: or why there is none, which only a conversation asks for.
   Encoder(std::shared_ptr<const Tokenizer> tokenizer, Result<tokenizer::ChatWriterPtr> chat, const Config& config,
           bool labelled)
-      : tokenizer_(std::move(tokenizer)),
-        chat_(std::move(chat)),
-        loss_on_(config.loss_on),
-        ends_(config.train_on_eos),
-        streams_(config.streaming) {
+      : tokenizer_(std::move(tokenizer)), chat_(std::move(chat)), loss_on_(config.loss_on), ends_(config.train_on_eos) {
     if (config.columns) {
       const auto name = [](const std::optional<std::string>& field) { return field.value_or(""); };
       columns_ = {name(config.columns->text),     name(config.columns->prompt), name(config.columns->completion),
@@ -246,7 +242,6 @@ class Encoder {
   }
 
   Result<Sequence> pair(const TextRecord& record) const {
-    if (streams_) return Failure{"a pair of chosen and rejected, but streaming is true", "remove streaming"};
     if (loss_on_ == LossOn::kAll || loss_on_ == LossOn::kLast) {
       return Failure{"a pair of chosen and rejected, but loss_on is " + std::string(to_text(loss_on_)),
                      "remove loss_on: of a pair its completions count"};
@@ -365,7 +360,6 @@ class Encoder {
   Result<tokenizer::ChatWriterPtr> chat_;
   LossOn loss_on_;
   TrainOnEos ends_;
-  bool streams_;
   std::optional<std::int32_t> end_;  ///< of an answer
   RecordColumns columns_;
 };

@@ -57,6 +57,19 @@ Failure RecordEncoder::refusal(const EncodedRecord& record) const {
           "raise max_seq_len, or use too_long: cut"};
 }
 
+std::optional<Failure> RecordEncoder::problem_of_kind(const EncodedRecord& record, bool first_is_pair) const {
+  if (record.sequence.is_pair() == first_is_pair) return std::nullopt;
+  return Failure{std::string(first_is_pair ? "not a pair of chosen and rejected, as"
+                                           : "a pair of chosen and rejected, not a text, as") +
+                     " the first line of " + set_ + " is",
+                 "put pairs into files of their own"};
+}
+
+Failure RecordEncoder::problem_of_packed_pairs() const {
+  return {"packing is true, but the lines of " + set_ + " are pairs of chosen and rejected",
+          "remove packing: a pair is a row of its own"};
+}
+
 void RecordEncoder::refuse(const EncodedRecord& record) const {
   const Failure why = refusal(record);
   throw runner::core::RunError(where(record.place) + ": " + why.message, why.hint);

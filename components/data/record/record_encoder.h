@@ -49,6 +49,10 @@ class RecordEncoder {
   Fate fate_of(const EncodedRecord& record) const;
   /// Why a record is not used, whatever its fate; of one that is used: nothing to read.
   runner::core::Failure refusal(const EncodedRecord& record) const;
+  /// Why a valid record cannot be in one set with its first one, `first_is_pair`: all are pairs, or none.
+  std::optional<runner::core::Failure> problem_of_kind(const EncodedRecord& record, bool first_is_pair) const;
+  /// Why a set of pairs has no `packing`.
+  runner::core::Failure problem_of_packed_pairs() const;
   /// RunError of refusal(), with file and line.
   [[noreturn]] void refuse(const EncodedRecord& record) const;
 

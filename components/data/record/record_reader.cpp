@@ -30,10 +30,6 @@ constexpr double kManyWithout = 0.1;  ///< of the records: it may be a mistake t
 constexpr std::size_t kBatchBytes = std::size_t{512} << 10, kBatchRecords = 4096;
 constexpr std::size_t kTogether = 16;  ///< records: a short one takes less time than it takes to fetch its number
 
-bool has_target(std::span<const std::int32_t> target) {
-  return std::any_of(target.begin(), target.end(), [](std::int32_t id) { return id != kPadTarget; });
-}
-
 /// Reads in two passes: which records a split takes is known when all are counted.
 class Reader {
  public:
@@ -169,11 +165,8 @@ class Reader {
               record.sequence);
     const Stored& stored = read_.sequences.back();
     const std::span<const std::int32_t> target(read_.target(stored), static_cast<std::size_t>(stored.outputs));
-    const auto rejected_at = static_cast<std::size_t>(stored.rejected_at);  // 0: no pair
-    const bool learns = rejected_at == 0
-                            ? has_target(target)
-                            : has_target(target.first(rejected_at)) && has_target(target.subspan(rejected_at));
-    if (!learns && without_target_++ == 0) first_without_ = encoder_.where(record.place);
+    if (learns(target, static_cast<std::size_t>(stored.rejected_at))) return;
+    if (without_target_++ == 0) first_without_ = encoder_.where(record.place);
   }
 
   void tell_roles(const std::vector<runner::core::Failure>& roles) {
@@ -215,14 +208,10 @@ class Reader {
     if (!std::exchange(began_, true)) {
       read_.has_types = has_types;
       read_.has_decoder = has_decoder;
-      read_.has_pairs = ids.rejected_at > 0;
+      read_.has_pairs = ids.is_pair();
     }
-    if (read_.has_pairs != (ids.rejected_at > 0)) {
-      errors.add(line,
-                 std::string(read_.has_pairs ? "not a pair of chosen and rejected, as"
-                                             : "a pair of chosen and rejected, not a text, as") +
-                     " the first line of data." + inputs_.name + " is",
-                 "put pairs into files of their own");
+    if (const auto problem = encoder_.problem_of_kind(record, read_.has_pairs)) {
+      errors.add(line, problem->message, problem->hint);
       return false;
     }
     const auto differs = [&](const char* key, bool has) {

@@ -204,10 +204,8 @@ BatchSpec signature_of(const RecordSetOptions& options, const Inputs& inputs, co
     signature.tensors.push_back(spec(kPositions, 0, inputs_range));
   }
   if (content.has_pairs) {
-    signature.tensors.push_back({kRejectedAt, Dtype::kInt64, {kBatch}, false});
+    add_pair_tensors(signature, options.max_seq_len.value_or(0));
     if (content.has_labels) signature.tensors.push_back({kDesirable, Dtype::kBool, {kBatch}, false});
-    std::int64_t& positions = signature.find(kPositions)->max_length;  // of the longer sequence of a pair
-    positions = std::max(options.max_seq_len.value_or(0), (positions + 1) / 2);
   }
   const TensorSpec* types = train != nullptr ? train->find(kTokenTypes) : nullptr;
   const std::int64_t type_count = types != nullptr ? types->vocab_size : content.type_max + 1;
@@ -241,17 +239,16 @@ bool fits_types(const RecordsRead& content, const Inputs& inputs) {
 }
 
 /// False when an error was reported. Rows to predict are those of the file.
-bool make_rows(RecordsRead& content, const RecordSetOptions& options, const Inputs& inputs) {
+bool make_rows(RecordsRead& content, const RecordEncoder& encoder, const Inputs& inputs) {
+  const RecordSetOptions& options = encoder.options();
   if (options.labelled) add_other_completions(content, options.max_seq_len, !options.cut_left);
   if (!options.packing || inputs.new_rows) {
     one_record_a_row(content);
     return true;
   }
   if (content.has_pairs) {
-    inputs.diagnostics.error(
-        location_of(inputs.block, "packing"),
-        "packing is true, but the lines of data." + inputs.name + " are pairs of chosen and rejected",
-        "remove packing: a pair is a row of its own");
+    const auto problem = encoder.problem_of_packed_pairs();
+    inputs.diagnostics.error(location_of(inputs.block, "packing"), problem.message, problem.hint);
     return false;
   }
   if (content.has_decoder) {
@@ -276,7 +273,7 @@ std::shared_ptr<Dataset> make_record_set(const RecordSetOptions& options, const 
   if (!known) return nullptr;
   const RecordEncoder encoder(options, "data." + inputs.name, *known > 0 ? *known : kVocabularyMax);
   std::optional<RecordsRead> content = read_records(encoder, inputs);
-  if (!content || !fits_types(*content, inputs) || !make_rows(*content, options, inputs)) return nullptr;
+  if (!content || !fits_types(*content, inputs) || !make_rows(*content, encoder, inputs)) return nullptr;
   BatchSpec signature = signature_of(options, inputs, *content, *known > 0 ? *known : content->id_max + 1);
   if (!fits_training_set(signature, inputs)) return nullptr;
   return std::make_shared<RecordSet>(std::move(signature), std::move(*content), options);

@@ -43,18 +43,29 @@ constexpr std::int64_t kMarksPerBuffer = 8;                  ///< so that a mark
 
 /// What all streams of a set have in common.
 struct Recipe {
-  Recipe(RecordSetOptions options, std::string set, BatchSpec its_signature)
-      : encoder(options, std::move(set), *options.vocab_size), signature(std::move(its_signature)) {}
+  Recipe(RecordSetOptions options, std::string set) : encoder(options, std::move(set), *options.vocab_size) {}
 
   RecordEncoder encoder;
+  // By the first records:
+  bool has_pairs = false;
   BatchSpec signature;
-  std::int64_t buffer_bytes = 0;  ///< of text, about: by the first records
+  RowFill fill;
+  std::int64_t buffer_bytes = 0;  ///< of text, about
 
   const RecordSetOptions& options() const { return encoder.options(); }
   /// Whether each record is a sample, whatever is in it.
   bool one_to_one() const {
     return !options().packing && options().too_long != LongRecord::kDrop &&
            options().on_bad_record == BadRecord::kError;
+  }
+
+  /// RunError where the record is a pair and the first one is none, or the other way round.
+  EncodedRecord encode(const RecordText& record) const {
+    EncodedRecord encoded = encoder.encode(record);
+    if (encoded.failure) return encoded;
+    encoded.failure = encoder.problem_of_kind(encoded, has_pairs);
+    if (encoded.failure) encoder.refuse(encoded);
+    return encoded;
   }
 
   /// Tells of what a record holds and is not used as its author may think, once of a kind: how many there are is known
@@ -97,9 +108,13 @@ class RowSample final : public Stream::Sample {
     std::vector<Part> parts;
     std::int64_t begin = 0;
     for (const EncodedRecord& one : encoded(false)) {
-      const auto length = static_cast<std::int64_t>(one.sequence.input.size());
-      parts.push_back({begin, length, Record{"line", one.place.number, recipe_->encoder.path(one.place)}, one.cut});
-      begin += length;
+      const std::size_t of_rejected = one.sequence.input.size() - one.sequence.rejected_at;
+      for (const std::size_t ids : {one.sequence.rejected_at, of_rejected}) {
+        if (ids == 0) continue;
+        const auto length = static_cast<std::int64_t>(ids);
+        parts.push_back({begin, length, Record{"line", one.place.number, recipe_->encoder.path(one.place)}, one.cut});
+        begin += length;
+      }
     }
     return parts;
   }
@@ -120,7 +135,7 @@ class RowSample final : public Stream::Sample {
   std::vector<EncodedRecord> encoded(bool tells) const {
     if (!record_) return encoded_;
     const RecordEncoder& encoder = recipe_->encoder;
-    EncodedRecord one = encoder.encode(*record_);
+    EncodedRecord one = recipe_->encode(*record_);
     if (tells && !one.failure) recipe_->tell(one);
     if (encoder.fate_of(one) != RecordEncoder::Fate::kUsed) encoder.refuse(one);
     return {std::move(one)};
@@ -168,10 +183,11 @@ class RecordStream final : public Stream {
 
   void collate(std::span<const SamplePointer> samples, TensorMap& batch) const override {
     SequenceRows rows;
+    rows.has_pairs = recipe_->has_pairs;
     for (const SamplePointer& sample : samples) static_cast<const RowSample&>(*sample).add_to(rows);
     std::vector<const SequenceRows::Row*> all;
     for (const SequenceRows::Row& row : rows.rows) all.push_back(&row);
-    rows.write(all, recipe_->signature, recipe_->options().fill, batch);
+    rows.write(all, recipe_->signature, recipe_->fill, batch);
   }
 
   std::shared_ptr<const Mark> mark() const override {
@@ -201,7 +217,7 @@ class RecordStream final : public Stream {
     for (const std::vector<RecordPlace>& row : place.open_rows) {
       auto& opened = open.emplace_back();
       for (const RecordText& record : order_.read(row)) {
-        EncodedRecord encoded = recipe_->encoder.encode(record);
+        EncodedRecord encoded = recipe_->encode(record);
         const RecordEncoder::Fate fate = recipe_->encoder.fate_of(encoded);
         if (fate == RecordEncoder::Fate::kRefused) recipe_->encoder.refuse(encoded);
         if (fate != RecordEncoder::Fate::kUsed) continue;  // it was used before
@@ -240,7 +256,7 @@ class RecordStream final : public Stream {
   void read_on() {
     ready_pass_ = pass_;
     if (const std::optional<RecordText> record = order_.next()) {
-      EncodedRecord encoded = recipe_->encoder.encode(*record);
+      EncodedRecord encoded = recipe_->encode(*record);
       if (!encoded.failure) recipe_->tell(encoded);
       const RecordEncoder::Fate fate = ledger_.take(recipe_->encoder, encoded);
       if (fate == RecordEncoder::Fate::kRefused) recipe_->encoder.refuse(encoded);
@@ -311,16 +327,11 @@ class StreamedRecords final : public TokenizedSet {
   std::shared_ptr<const Recipe> recipe_;
 };
 
-bool has_target(const Sequence& sequence) {
-  const std::vector<std::int32_t> target = sequence.target();
-  return std::any_of(target.begin(), target.end(), [](std::int32_t id) { return id != kPadTarget; });
-}
-
-BatchSpec signature_of(const RecordSetOptions& options) {
-  const auto spec = [&options](const char* name, std::int64_t vocabulary) {
+BatchSpec signature_of(const RecordSetOptions& options, const RowFill& fill, bool has_pairs) {
+  const auto spec = [&](const char* name, std::int64_t vocabulary) {
     TensorSpec port{name, Dtype::kInt64, {kBatch, kTime}, false};
     port.vocab_size = vocabulary;
-    port.max_length = rounded_up(*options.max_seq_len, options.fill.multiple);
+    port.max_length = rounded_up((has_pairs ? 2 : 1) * *options.max_seq_len, fill.multiple);
     port.padded = true;
     return port;
   };
@@ -329,13 +340,15 @@ BatchSpec signature_of(const RecordSetOptions& options) {
   signature.find(kTarget)->has_ignored = true;
   TensorSpec mask = spec(kAttentionMask, 0);
   mask.dtype = Dtype::kBool;
-  mask.scattered = options.fill.left;
+  mask.scattered = fill.left;
   signature.tensors.push_back(mask);
-  if (options.packing) signature.tensors.push_back(spec(kPositions, 0));
+  if (options.packing || has_pairs) signature.tensors.push_back(spec(kPositions, 0));
+  if (has_pairs) add_pair_tensors(signature, *options.max_seq_len);
   return signature;
 }
 
-/// Looks at the first records of a set, so that a wrong column is noticed before training, and at their size.
+/// Looks at the first records of a set: what they are, how large, and whether a wrong column is to be noticed before
+/// training.
 class FirstRecords {
  public:
   FirstRecords(Recipe& recipe, const Inputs& inputs) : recipe_(recipe), inputs_(inputs) {}
@@ -358,6 +371,12 @@ class FirstRecords {
       const auto failure = no_usable_record(recipe_.encoder.set(), static_cast<std::int64_t>(files.size()), counts,
                                             ledger_.first_left_out());
       inputs_.diagnostics.error(location_of(inputs_.block, "path"), failure.message, failure.hint);
+      return false;
+    }
+    settle_rows();
+    if (recipe_.has_pairs && recipe_.options().packing) {
+      const auto problem = recipe_.encoder.problem_of_packed_pairs();
+      inputs_.diagnostics.error(location_of(inputs_.block, "packing"), problem.message, problem.hint);
       return false;
     }
     if (counts.records == 0) return true;
@@ -384,8 +403,15 @@ class FirstRecords {
     RecordOrder order({.files = files, .set = recipe_.encoder.set(), .format = recipe_.encoder.options().format});
     while (ledger_.counts().records < kFirstRecords) {
       const std::optional<RecordText> record = order.next();
+      looked_at_ = ledger_.counts();
       if (!record) return true;
       if (errors.any() && !errors.is_in(record->place)) return false;
+      look_at(*record, errors.of(record->place));
+    }
+    looked_at_ = ledger_.counts();
+    while (!knows_kind_ && !errors.any()) {
+      const std::optional<RecordText> record = order.next();
+      if (!record) return true;
       look_at(*record, errors.of(record->place));
     }
     return false;
@@ -401,12 +427,25 @@ class FirstRecords {
       }
       return;
     }
+    if (!std::exchange(knows_kind_, true)) recipe_.has_pairs = encoded.sequence.is_pair();
+    if (const auto problem = recipe_.encoder.problem_of_kind(encoded, recipe_.has_pairs)) {
+      return errors.add(record.place.number, problem->message, problem->hint);
+    }
     for (std::string& field : notes_.add(recipe_.encoder, encoded).fields) recipe_.told_before.insert(std::move(field));
-    if (recipe_.encoder.fate_of(encoded) != RecordEncoder::Fate::kDropped && has_target(encoded.sequence)) ++learnt_;
+    if (recipe_.encoder.fate_of(encoded) == RecordEncoder::Fate::kDropped) return;
+    const bool learns_it = learns(encoded.sequence.target(), encoded.sequence.rejected_at);
+    ++(learns_it ? learnt_ : unlearnt_);
+    if (!learns_it && first_unlearnt_.empty()) first_unlearnt_ = recipe_.encoder.where(record.place);
+  }
+
+  void settle_rows() {
+    recipe_.fill = recipe_.options().fill;
+    recipe_.fill.left = recipe_.fill.left && !recipe_.has_pairs;
+    recipe_.signature = signature_of(recipe_.options(), recipe_.fill, recipe_.has_pairs);
   }
 
   void warn() const {
-    const RecordCounts& counts = ledger_.counts();
+    const RecordCounts& counts = looked_at_;
     const std::string of = recipe_.encoder.set() + ": of the first " + counted_large(counts.records, "line", "lines");
     const auto warn = [&](const std::string& message, const char* hint) {
       inputs_.diagnostics.warning(location_of(inputs_.block, "path"), of + message, hint);
@@ -416,6 +455,10 @@ class FirstRecords {
       warn(" none is used, such as " + ledger_.first_left_out(),
            counts.dropped > 0 ? "raise max_seq_len, or use too_long: cut"
                               : "remove on_bad_record: skip to see what is wrong");
+    } else if (recipe_.has_pairs && unlearnt_ > 0) {
+      warn(" " + with_commas(unlearnt_) + (unlearnt_ == 1 ? " is a pair" : " are pairs") +
+               " with a prompt that fills max_seq_len, so that an answer is cut away, such as " + first_unlearnt_,
+           "raise max_seq_len, or use too_long: drop");
     } else if (learnt_ == 0) {
       warn(
           " nothing is learnt",
@@ -436,15 +479,17 @@ class FirstRecords {
   const Inputs& inputs_;
   RecordLedger ledger_;
   RecordNotes notes_;
-  std::int64_t bytes_ = 0, learnt_ = 0;
+  RecordCounts looked_at_;   // of the first kFirstRecords; the kind may have taken more
+  bool knows_kind_ = false;  // whether the set is one of pairs
+  std::int64_t bytes_ = 0, learnt_ = 0, unlearnt_ = 0;
+  std::string first_unlearnt_;
 };
 
 }  // namespace
 
 std::shared_ptr<Dataset> make_record_stream(RecordSetOptions options, const Inputs& inputs) {
   RUNNER_ASSERT(options.max_seq_len && options.vocab_size, "a stream knows its tensors before it is read");
-  BatchSpec signature = signature_of(options);
-  const auto recipe = std::make_shared<Recipe>(std::move(options), "data." + inputs.name, std::move(signature));
+  const auto recipe = std::make_shared<Recipe>(std::move(options), "data." + inputs.name);
   if (!FirstRecords(*recipe, inputs).look()) return nullptr;
   return std::make_shared<StreamedRecords>(recipe);
 }

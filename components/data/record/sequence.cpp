@@ -89,6 +89,13 @@ void Sequence::cut_pair(std::int64_t length, bool first) {
   *this = pair_of(std::move(chosen), rejected);
 }
 
+bool learns(std::span<const std::int32_t> target, std::size_t rejected_at) {
+  const auto any = [](std::span<const std::int32_t> part) {
+    return std::any_of(part.begin(), part.end(), [](std::int32_t id) { return id != kPadTarget; });
+  };
+  return rejected_at == 0 ? any(target) : any(target.first(rejected_at)) && any(target.subspan(rejected_at));
+}
+
 Sequence pair_of(Sequence chosen, const Sequence& rejected) {
   Sequence pair = std::move(chosen);
   pair.rejected_at = pair.input.size();

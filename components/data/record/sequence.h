@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,6 +25,7 @@ struct Sequence {
   std::vector<std::string> odd_roles;  ///< of a conversation, those that may be misspelt
   std::vector<std::string> unread;     ///< fields of its record that mean something and are not read
 
+  bool is_pair() const { return rejected_at > 0; }
   std::int64_t longest() const;  ///< of input and decoder; of a pair the longer sequence
   /// Leaves the first `length` positions, or the last ones; of a pair, of each of the two.
   void cut(std::int64_t length, bool first = true);
@@ -33,6 +35,9 @@ struct Sequence {
  private:
   void cut_pair(std::int64_t length, bool first);
 };
+
+/// Whether anything of a target counts; of a pair, of both of its sequences. `rejected_at`: as Sequence has it.
+bool learns(std::span<const std::int32_t> target, std::size_t rejected_at);
 
 /// Both with input and labels, at least one position each.
 Sequence pair_of(Sequence chosen, const Sequence& rejected);

@@ -91,6 +91,12 @@ std::int64_t rounded_up(std::int64_t length, std::int64_t multiple) {
   return (length + multiple - 1) / multiple * multiple;
 }
 
+void add_pair_tensors(BatchSpec& signature, std::int64_t max_seq_len) {
+  signature.tensors.push_back({kRejectedAt, Dtype::kInt64, {kBatch}, false});
+  std::int64_t& positions = signature.find(kPositions)->max_length;  // of the longer sequence of a pair
+  positions = std::max(max_seq_len, (positions + 1) / 2);
+}
+
 void SequenceRows::add(Stored stored, const Sequence& ids) {
   stored.at = static_cast<std::int64_t>(values.size());
   stored.length = static_cast<std::int64_t>(ids.input.size());

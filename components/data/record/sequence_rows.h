@@ -60,6 +60,9 @@ struct SequenceRows {
   void write(std::span<const Row* const> rows, const BatchSpec& signature, const RowFill& fill, TensorMap& batch) const;
 };
 
+/// Adds what a batch of pairs has beside its rows. `max_seq_len`: of one of the two sequences; 0: half a row.
+void add_pair_tensors(BatchSpec& signature, std::int64_t max_seq_len);
+
 /// The smallest multiple that is not less than `length`.
 std::int64_t rounded_up(std::int64_t length, std::int64_t multiple);
 

@@ -244,10 +244,14 @@ void build_model(Experiment& experiment, const BuildOptions& options, Diagnostic
     components::move_to(tensors, experiment.device);
 }
 
-/// The sets of pairs also give what a loss reads of a reference model.
+bool reads_reference(const components::loss::Loss& loss) {
+  const std::vector<std::string> read = loss.reads();
+  return std::find(read.begin(), read.end(), components::kReferenceChosen) != read.end();
+}
+
+/// The sets of pairs also give what a loss reads of a reference model; a stream gets it step by step.
 void add_reference(Experiment& experiment, Diagnostics& diagnostics) {
-  const std::vector<std::string> read = experiment.loss->reads();
-  const bool reads = std::find(read.begin(), read.end(), components::kReferenceChosen) != read.end();
+  const bool reads = reads_reference(*experiment.loss);
   if (!reads && experiment.recipe.teacher) {
     diagnostics.error(experiment.recipe.location("teacher"),
                       "teacher is the reference of a loss, and the recipe's loss compares with none",
@@ -256,7 +260,7 @@ void add_reference(Experiment& experiment, Diagnostics& diagnostics) {
   if (!reads) return;
   const auto add = [](std::shared_ptr<components::data::Dataset>& set) {
     const bool pairs = set->signature().find(components::kRejectedAt) != nullptr;
-    if (pairs) set = std::make_shared<ReferencedData>(std::move(set));
+    if (pairs && !set->is_stream()) set = std::make_shared<ReferencedData>(std::move(set));
   };
   add(experiment.train_data);
   for (NamedDataset& set : experiment.eval_data) add(set.data);
@@ -500,6 +504,10 @@ std::unique_ptr<Experiment> build_experiment(const resolve::Recipe& recipe, cons
   if (options.for_training) build_training(*experiment, options.make_strategy, diagnostics);
   if (diagnostics.has_errors()) return nullptr;
   return experiment;
+}
+
+bool refers_by_step(const Experiment& experiment) {
+  return experiment.train_data->is_stream() && reads_reference(*experiment.loss);
 }
 
 void set_strategy(Experiment& experiment, std::shared_ptr<GradientStrategy> strategy) {

@@ -38,6 +38,7 @@ namespace runner::train {
 
 class Bf16MasterWeights;
 class GradientStrategy;
+class StepReference;
 class WeightAverage;
 struct Experiment;
 
@@ -118,6 +119,8 @@ struct Experiment {
   core::NewDeviceGraph new_graph = {};               ///< of `device`; null: it has none, or the process trains nothing
   bool steps_in_backward = false;                    ///< the optimizer's own word, known before it is made
   std::shared_ptr<GradientStrategy> strategy;        ///< null where nothing is trained
+  /// Of a training that refers_by_step(), see prepare_reference(); elsewhere null.
+  std::shared_ptr<const StepReference> step_reference;
 
   int rank() const;
   int world_size() const;                        ///< 1 where this process trains alone
@@ -131,6 +134,10 @@ struct Experiment {
 /// many as possible are reported at once.
 std::unique_ptr<Experiment> build_experiment(const resolve::Recipe& recipe, const BuildOptions& options,
                                              core::Diagnostics& diagnostics);
+
+/// Whether the figures of a reference are computed step by step: the loss compares with one, and the training set is a
+/// stream, whose pairs are not known before the first step.
+bool refers_by_step(const Experiment& experiment);
 
 /// Gives the experiment its strategy, and the strategy the model. Before the optimizer is made, which takes its tensors
 /// from it; a later strategy must have the same ones.

@@ -14,7 +14,6 @@
 #include <string>
 #include <vector>
 
-#include "components/part/linear.h"
 #include "components/tensor/preferences.h"
 #include "components/tensor/tensors.h"
 #include "generated/section/teacher.h"
@@ -34,7 +33,9 @@
 #include "runner/train/observe/signals.h"
 #include "runner/train/reference/reference_file.h"
 #include "runner/train/reference/reference_model.h"
+#include "runner/train/step/step_reference.h"
 #include "runner/train/step/unit_hooks.h"
+#include "runner/train/step/without_adapters.h"
 
 namespace runner::train {
 namespace {
@@ -43,24 +44,6 @@ using components::data::Dataset;
 
 constexpr std::int64_t kChecked = 256;             ///< pairs that are read at a time for the checksum
 constexpr std::int64_t kTold_ns = 10'000'000'000;  ///< between two lines about the progress
-
-/// The model without its adapters while it lives.
-class WithoutAdapters {
- public:
-  explicit WithoutAdapters(const components::model::Model& model) : model_(model) { leave_out(true); }
-  ~WithoutAdapters() { leave_out(false); }
-  WithoutAdapters(const WithoutAdapters&) = delete;
-  WithoutAdapters& operator=(const WithoutAdapters&) = delete;
-
- private:
-  void leave_out(bool leave_out) const {
-    for (const auto& block : model_.blocks()) {
-      for (const components::part::NamedLinear& named : block->linears()) named.linear->leave_out_terms(leave_out);
-    }
-  }
-
-  const components::model::Model& model_;
-};
 
 /// Of all ids, targets and lengths: of what data, tokenizer and max_seq_len make together.
 std::string checksum_of_pairs(const Dataset& pairs) {
@@ -189,6 +172,17 @@ class Preparation {
     set.set_figures(*std::move(figures));
   }
 
+  /// For a training set that is a stream. A collective.
+  std::shared_ptr<const StepReference> by_step() {
+    if (is_own_reference(experiment_, /*trained=*/true)) {
+      return std::make_shared<StepReference>(experiment_, nullptr, "");
+    }
+    build();
+    std::string checksum = checksum_of_weights(*built_);
+    if (experiment_.ranks != nullptr) checksum = experiment_.ranks->from_rank_0(checksum, "the reference's checksum");
+    return std::make_shared<StepReference>(experiment_, std::move(built_), std::move(checksum));
+  }
+
  private:
   static std::string path_in(const std::string& run_dir, const std::string& name) {
     return run_dir + "/reference/" + name + ".safetensors";
@@ -213,15 +207,17 @@ class Preparation {
   /// The experiment whose model is the reference.
   const Experiment& reference() {
     if (is_own_reference(experiment_, options_.evaluates)) return experiment_;
-    if (built_ == nullptr) {
-      core::Diagnostics diagnostics;
-      built_ = build_reference_model(experiment_, /*on_meta=*/false, diagnostics);
-      if (built_ == nullptr) {
-        const core::Diagnostic& first = diagnostics.all().front();
-        throw core::RunError("the reference model: " + first.message, first.hint, core::kExitUsage);
-      }
-    }
+    build();
     return *built_;
+  }
+
+  void build() {
+    if (built_ != nullptr) return;
+    core::Diagnostics diagnostics;
+    built_ = build_reference_model(experiment_, /*on_meta=*/false, diagnostics);
+    if (built_ != nullptr) return;
+    const core::Diagnostic& first = diagnostics.all().front();
+    throw core::RunError("the reference model: " + first.message, first.hint, core::kExitUsage);
   }
 
   /// On rank 0. Nothing: they are to be computed.
@@ -276,9 +272,11 @@ ReferencedData* referenced(const std::shared_ptr<Dataset>& set) { return dynamic
 
 }  // namespace
 
-bool needs_reference(const Experiment& experiment) { return referenced(experiment.train_data) != nullptr; }
+bool needs_reference(const Experiment& experiment) {
+  return referenced(experiment.train_data) != nullptr || refers_by_step(experiment);
+}
 
-void prepare_reference(const Experiment& experiment, const ReferenceOptions& options) {
+void prepare_reference(Experiment& experiment, const ReferenceOptions& options) {
   Preparation preparation(experiment, options);
   const auto prepare = [&](const std::string& name, const std::shared_ptr<Dataset>& data) {
     if (!options.only.empty() && options.only != name) return;
@@ -286,22 +284,28 @@ void prepare_reference(const Experiment& experiment, const ReferenceOptions& opt
   };
   prepare("train", experiment.train_data);
   for (const NamedDataset& one : experiment.eval_data) prepare(one.name, one.data);
+  if (refers_by_step(experiment) && !options.evaluates) experiment.step_reference = preparation.by_step();
 }
 
-std::string plan_reference(const Experiment& experiment, core::Diagnostics& diagnostics) {
-  if (!needs_reference(experiment)) return "";
-  if (is_own_reference(experiment, /*trained=*/false))
-    return experiment.adapters.empty() ? "the model as it begins" : "the model without its adapters";
+PlannedReference plan_reference(const Experiment& experiment, core::Diagnostics& diagnostics) {
+  if (!needs_reference(experiment)) return {};
+  const bool by_step = refers_by_step(experiment);
+  const std::string as_it_begins =
+      experiment.adapters.empty() ? "the model as it begins" : "the model without its adapters";
+  if (is_own_reference(experiment, /*trained=*/by_step)) return {.text = as_it_begins};
   const auto& teacher = experiment.recipe.teacher;
-  if (resolve::is_teacher_elsewhere(experiment.recipe)) return teacher->init_from + ", which is not here yet";
+  if (resolve::is_teacher_elsewhere(experiment.recipe)) return {.text = teacher->init_from + ", which is not here yet"};
   const auto reference = build_reference_model(experiment, /*on_meta=*/true, diagnostics);
-  if (reference == nullptr) return "";
+  if (reference == nullptr) return {};
   std::int64_t bytes = 0;
   for (const auto& parameter : reference->model->parameters())
     bytes += parameter.tensor.numel() * static_cast<std::int64_t>(parameter.tensor.element_size());
-  return (teacher ? teacher->init_from : "the model before its adapters") + ", " +
-         core::format_count(static_cast<double>(reference->model->parameter_count())) + " parameters, " +
-         core::format_bytes(bytes) + " in memory until it has computed";
+  const std::string whole = experiment.adapters.empty() ? as_it_begins : "the model before its adapters";
+  return {.text = (teacher ? teacher->init_from : whole) + ", " +
+                  core::format_count(static_cast<double>(reference->model->parameter_count())) + " parameters, " +
+                  core::format_bytes(bytes) +
+                  (by_step ? " in memory while training" : " in memory until it has computed"),
+          .held_bytes = by_step ? bytes : 0};
 }
 
 }  // namespace runner::train

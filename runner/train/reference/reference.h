@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "runner/core/diagnostics.h"
@@ -20,20 +21,27 @@ struct ReferenceOptions {
 /// Gives the experiment's sets of pairs the figures of the reference model, where the loss reads them: those of
 /// reference/SET.safetensors in the folder of the run, or of the checkpoint's run, or else computed. The reference is
 /// the model of `teacher`, or the model as it begins, without its adapters; another model than the experiment's own is
-/// in memory as long as it computes. With several processes each computes its share; rank 0 reads and writes.
+/// in memory as long as it computes. Of a training set that is a stream the figures are computed step by step, by
+/// Experiment::step_reference, and nothing is written. With several processes each computes its share; rank 0 reads and
+/// writes.
 ///
 /// Errors  RunError when a run that resumes from a checkpoint lacks a file, or it is damaged or of other pairs: the
 ///         reference may have changed since. Of one that begins it is computed again. When weights of the reference
 ///         cannot be read; as resumable when a signal arrives meanwhile: the same command computes what was not
 ///         written.
 /// Source  trl.DPOTrainer.compute_ref_log_probs, precompute_ref_log_probs
-void prepare_reference(const Experiment& experiment, const ReferenceOptions& options);
+void prepare_reference(Experiment& experiment, const ReferenceOptions& options);
 
 /// Whether prepare_reference() has something to do.
 bool needs_reference(const Experiment& experiment);
 
-/// What the reference is, for `plan`, as `the model without its adapters`; "" where the loss reads none. Reports a
-/// teacher that cannot be read, or does not fit, by headers of files. `experiment` may be on the meta device.
-std::string plan_reference(const Experiment& experiment, core::Diagnostics& diagnostics);
+struct PlannedReference {
+  std::string text;             ///< `the model without its adapters`; "" where the loss reads none
+  std::int64_t held_bytes = 0;  ///< of another model that is in memory while training
+};
+
+/// What the reference is, for `plan`. Reports a teacher that cannot be read, or does not fit, by headers of files.
+/// `experiment` may be on the meta device.
+PlannedReference plan_reference(const Experiment& experiment, core::Diagnostics& diagnostics);
 
 }  // namespace runner::train

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "components/loss/loss.h"
+#include "components/tensor/preferences.h"
 #include "components/tensor/tensor_spec.h"
 #include "runner/distributed/process_group.h"
 #include "runner/train/data/batch_dispatch.h"
@@ -228,6 +229,12 @@ void AccumulationWindow::set_estimate(double sum) {
   for (MicroBatch& micro : mine_) {
     micro.tensors.set(components::loss::kEstimate, at::full({micro.samples}, mean, at::kFloat));
   }
+}
+
+void AccumulationWindow::set_reference(std::size_t micro, const at::Tensor& figures_B2) {
+  components::TensorMap& tensors = mine_.at(micro).tensors;
+  tensors.set(components::kReferenceChosen, figures_B2.select(1, 0).contiguous());
+  tensors.set(components::kReferenceRejected, figures_B2.select(1, 1).contiguous());
 }
 
 // Frees all but the last batch, which the next window reuses, to make room for the optimizer.

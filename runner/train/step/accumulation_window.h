@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <vector>
@@ -41,6 +42,8 @@ class AccumulationWindow {
   void clear() { mine_.clear(); }
   /// Adds kEstimate to each micro-batch, of a sum over the samples of all processes.
   void set_estimate(double sum);
+  /// Adds kReferenceChosen and kReferenceRejected to one of mine(), of Loss::reference_of().
+  void set_reference(std::size_t micro, const at::Tensor& figures_B2);
 
   /// Those of this process.
   const std::vector<MicroBatch>& mine() const { return mine_; }

@@ -10,6 +10,7 @@
 #include "runner/train/step/first_bad_tensor.h"
 #include "runner/train/step/pass_hooks.h"
 #include "runner/train/step/pass_runner.h"
+#include "runner/train/step/step_reference.h"
 #include "runner/train/step/window_estimate.h"
 
 namespace runner::train {
@@ -80,6 +81,7 @@ StepResult Stepper::open_window(bool want_grad_norm) {
   const std::int64_t begin_ns = clock.monotonic_ns();
   window_.fetch(micro_batch_size_);
   result.data_seconds = static_cast<double>(clock.monotonic_ns() - begin_ns) * 1e-9;
+  if (experiment_.step_reference != nullptr) experiment_.step_reference->add_to(window_, options_.autocast);
   if (experiment_.loss->needs_estimate()) estimate_window(experiment_, window_, options_.autocast);
   result.lr = experiment_.optimizer->lr();
   drop_gradients(parameters_);  // kept until the next step: first_bad_tensor() inspects them
@@ -238,6 +240,9 @@ core::Node Stepper::state() const {
   position.set("sample", core::Node::integer(loader_.position().sample));
   state.set("data_position", std::move(position));
   if (core::Node stream = loader_.stream_state(); !stream.is_null()) state.set("data_stream", std::move(stream));
+  if (experiment_.step_reference != nullptr && !experiment_.step_reference->checksum().empty()) {
+    state.set("reference", core::Node::string(experiment_.step_reference->checksum()));
+  }
   core::Node jumps = core::Node::sequence();
   for (const DataJump& jump : jumps_) {
     core::Node row = core::Node::sequence();
@@ -270,6 +275,10 @@ void Stepper::restore(const core::Node& state) {
   const core::Node* progress = state.find("progress");
   if (progress == nullptr) throw core::RunError("the checkpoint's trainer.json has no \"progress\"");
   progress_ = Progress::from_node(*progress);
+  if (const core::Node* reference = state.find("reference");
+      reference != nullptr && reference->is_string() && experiment_.step_reference != nullptr) {
+    experiment_.step_reference->expect(reference->as_string());
+  }
   if (const core::Node* stream = state.find("data_stream")) loader_.restore_stream(*stream);
   loader_.seek({integer("data_position.epoch"), integer("data_position.sample")});
   jumps_.clear();

@@ -48,7 +48,7 @@ resolve::Recipe recipe_on(const std::string& device, const std::string& path, co
 }
 
 /// Fills the model as a run does before its first step. A collective of the experiment's ranks.
-void begin(const train::Experiment& experiment, core::Diagnostics& diagnostics) {
+void begin(train::Experiment& experiment, core::Diagnostics& diagnostics) {
   const resolve::Recipe& recipe = experiment.recipe;
   const checkpoint::WeightAccess access = train::weight_access(experiment);
   if (recipe.init_from) {

@@ -210,7 +210,8 @@ class Rehearsal {
   Rehearsal& operator=(const Rehearsal&) = delete;
 
   /// Without activations where the reason is given why they cannot be told.
-  Ledger run(std::string& unknown) {
+  Ledger run(std::int64_t reference_bytes, std::string& unknown) {
+    ledger_.change(Ledger::kWeights, static_cast<double>(reference_bytes));
     const std::optional<HeldBytes> held = experiment_.strategy->held_bytes();
     const double parameters = in_memory(model_.parameters());
     gathered_later_ = held ? std::max(0.0, parameters - static_cast<double>(held->weights)) : 0.0;
@@ -460,10 +461,10 @@ bool copies_checkpoints(const resolve::Recipe& recipe) {
 
 }  // namespace
 
-MemoryEstimate estimate_memory(const Experiment& experiment) {
+MemoryEstimate estimate_memory(const Experiment& experiment, std::int64_t reference_bytes) {
   MemoryEstimate estimate;
   Rehearsal rehearsal(experiment);
-  const Ledger ledger = rehearsal.run(estimate.unknown);
+  const Ledger ledger = rehearsal.run(reference_bytes, estimate.unknown);
   estimate.weights = ledger.at_peak(Ledger::kWeights);
   estimate.optimizer = ledger.at_peak(Ledger::kOptimizer);
   estimate.weight_average = ledger.at_peak(Ledger::kWeightAverage);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "runner/train/experiment/experiment.h"
@@ -11,7 +12,7 @@ namespace runner::train {
 /// `training.max_memory` limits and that a run with such a limit reports as `peak_tensor_bytes`; copies for a save are
 /// made only if the limit leaves room, and count as well. Where a GPU trains, the tensors are in its memory.
 struct MemoryEstimate {
-  double weights = 0;    ///< with persistent copies in the type of the matrix products
+  double weights = 0;    ///< with persistent copies in the type of the matrix products, and a reference's
   double optimizer = 0;  ///< optimizer state
   double weight_average = 0;
   double gradients = 0;        ///< at the peak of all tensors, like the next two
@@ -30,7 +31,8 @@ struct MemoryEstimate {
   double process() const { return tensors() + waiting_batches + data_sets + copies + program; }
 };
 
-/// `experiment` is on the meta device; its model cannot be trained afterwards.
-MemoryEstimate estimate_memory(const Experiment& experiment);
+/// `experiment` is on the meta device; its model cannot be trained afterwards. `reference_bytes`: weights of another
+/// model that are held all the time.
+MemoryEstimate estimate_memory(const Experiment& experiment, std::int64_t reference_bytes = 0);
 
 }  // namespace runner::train

@@ -1,12 +1,19 @@
 // Pairs of a chosen and a rejected completion, as the records of jsonl.
 
+#include <ATen/ops/equal.h>
+
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "components/data/stream.h"
 #include "components/tensor/positions.h"
 #include "components/tensor/preferences.h"
-#include "components/tensor/tensor_spec.h"
+#include "components/tensor/tensors.h"
+#include "runner/core/error.h"
 #include "tests/components/data/building.h"
 #include "tests/components/data/tokenizer_folder.h"
 
@@ -15,6 +22,9 @@ using components::kInput;
 using components::kPositions;
 using components::kRejectedAt;
 using components::kTarget;
+using components::TensorMap;
+using components::data::Dataset;
+using components::data::Stream;
 using tests::build_data;
 using tests::fetched;
 using tests::good_data;
@@ -36,6 +46,35 @@ std::string text_of(const components::data::Dataset& data, const Values& ids, st
     if (ids[i] != kPad) whole.push_back(static_cast<std::int64_t>(ids[i]));
   }
   return data.decode(whole);
+}
+
+std::string numbered_pair(int number) {
+  return R"({"prompt": "Is )" + std::to_string(number) + R"( even?", "chosen": ")" +
+         std::string(static_cast<std::size_t>(1 + number * 7 % 11), 'y') + R"(", "rejected": ")" +
+         std::string(static_cast<std::size_t>(1 + number * 5 % 9), 'n') + "\"}\n";
+}
+
+std::string numbered_pairs(int begin, int end) {
+  std::string records;
+  for (int i = begin; i < end; ++i) records += numbered_pair(i);
+  return records;
+}
+
+std::string streamed_block(const std::string& more) { return block(", max_seq_len: 12, streaming: true" + more); }
+
+/// What a training meets in a stream after the first records are looked at.
+std::string error_of_pass(const Dataset& data, int samples) {
+  const auto stream = data.open_stream({});
+  try {
+    for (int i = 0; i < samples; ++i) {
+      TensorMap batch;
+      const auto sample = stream->next(true);
+      stream->collate({&sample, 1}, batch);
+    }
+  } catch (const runner::core::RunError& error) {
+    return error.what();
+  }
+  return "";
 }
 
 constexpr const char* kPair = R"({"prompt": "Say hi:", "chosen": " hi", "rejected": " no, never"})";
@@ -171,4 +210,147 @@ TEST_CASE("pairs are joined with pairs alone", "[data][jsonl][pairs][concat]") {
   const auto bad = joined("c.jsonl");
   CHECK(bad.data == nullptr);
   CHECK(bad.messages.find("set 2 has texts, and the first has pairs of chosen and rejected") != std::string::npos);
+}
+
+TEST_CASE("a stream of pairs has the rows of the set in memory", "[data][jsonl][pairs][stream]") {
+  constexpr int kPairs = 11;
+  const TokenizerFolder folder(numbered_pairs(0, kPairs));
+  for (const char* more : {"", ", pad_to_multiple_of: 8", ", too_long: drop", ", on_bad_record: skip"}) {
+    INFO(more);
+    const auto data = good_data(block(", max_seq_len: 12" + std::string(more)));
+    const auto streamed = good_data(streamed_block(more));
+    REQUIRE(streamed->is_stream());
+    REQUIRE(data->signature().tensors.size() == streamed->signature().tensors.size());
+    for (const auto& spec : data->signature().tensors) {
+      INFO(spec.name);
+      REQUIRE(streamed->signature().find(spec.name) != nullptr);
+      CHECK(streamed->signature().find(spec.name)->max_length == spec.max_length);
+    }
+    const auto stream = streamed->open_stream({});
+    for (std::int64_t begin = 0; begin < 2 * data->size(); begin += 3) {  // over the end of a pass
+      std::vector<Stream::SamplePointer> samples;
+      std::vector<std::int64_t> indices;
+      for (std::int64_t i = begin; i < begin + 3; ++i) {
+        samples.push_back(stream->next(true));
+        indices.push_back(i % data->size());
+        const auto parts = samples.back()->parts(), wanted = data->parts_of(indices.back());
+        REQUIRE(parts.size() == 2);
+        for (std::size_t k = 0; k < parts.size(); ++k) {
+          CHECK(parts[k].begin == wanted[k].begin);
+          CHECK(parts[k].length == wanted[k].length);
+          CHECK(parts[k].cut == wanted[k].cut);
+          CHECK(parts[k].record->number == wanted[k].record->number);
+        }
+      }
+      TensorMap found, wanted;
+      stream->collate(samples, found);
+      data->fetch(indices, wanted);
+      for (const auto& spec : data->signature().tensors) {
+        INFO(spec.name);
+        CHECK(at::equal(found.at(spec.name), wanted.at(spec.name)));
+      }
+    }
+  }
+}
+
+TEST_CASE("a stream of pairs has the positions of the set in memory where rows are filled in front", "[data][pairs]") {
+  const TokenizerFolder folder(tests::example_tokenizer(),
+                               R"({"eos_token": "<|im_end|>", "pad_token": "<|im_end|>", "padding_side": "left"})");
+  folder.write("a.jsonl", numbered_pairs(0, 4));
+  const auto data = good_data(block(", max_seq_len: 12")), streamed = good_data(streamed_block(""));
+  const auto stream = streamed->open_stream({});
+  std::vector<Stream::SamplePointer> samples;
+  for (int i = 0; i < 4; ++i) samples.push_back(stream->next(true));
+  TensorMap found, wanted;
+  stream->collate(samples, found);
+  data->fetch(std::vector<std::int64_t>{0, 1, 2, 3}, wanted);
+  for (const auto& spec : data->signature().tensors) {
+    INFO(spec.name);
+    CHECK(at::equal(found.at(spec.name), wanted.at(spec.name)));
+    CHECK(streamed->signature().find(spec.name)->scattered == spec.scattered);
+  }
+}
+
+TEST_CASE("a shuffled stream of pairs is what it was behind each mark", "[data][jsonl][pairs][stream]") {
+  const TokenizerFolder folder(numbered_pairs(0, 11));
+  const auto row_of = [](Stream& stream) {
+    TensorMap batch;
+    const auto sample = stream.next(true);
+    stream.collate({&sample, 1}, batch);
+    return batch.at(kInput);
+  };
+  for (const char* more : {", shuffle_buffer: 4", ", shuffle_buffer: 4, on_bad_record: skip, too_long: drop"}) {
+    INFO(more);
+    const auto data = good_data(streamed_block(more));
+    const auto whole = data->open_stream({.shuffle = true, .seed = 3});
+    const auto other = data->open_stream({.shuffle = true, .seed = 3});
+    std::vector<at::Tensor> rows;
+    std::vector<runner::core::Node> marks;
+    for (int i = 0; i < 25; ++i) {
+      marks.push_back(whole->mark()->to_node());
+      rows.push_back(row_of(*whole));
+    }
+    for (const std::size_t at : {7U, 0U, 23U, 12U}) {
+      other->go_to(*other->mark_of(marks[at]));
+      for (std::size_t i = at; i < rows.size(); ++i) CHECK(at::equal(row_of(*other), rows[i]));
+    }
+  }
+}
+
+TEST_CASE("a record of a stream is a pair as the first one is, or an error with its line",
+          "[data][jsonl][pairs][stream]") {
+  const std::string text = "{\"text\": \"a\"}\n";
+  std::string texts;
+  for (int i = 0; i < 12; ++i) texts += text;
+  const std::string no_pair = "not a pair of chosen and rejected, as the first line of data.train is";
+  const std::string no_text = "a pair of chosen and rejected, not a text, as the first line of data.train is";
+  for (const char* more : {"", ", on_bad_record: skip", ", too_long: drop"}) {
+    INFO(more);
+    const TokenizerFolder folder(numbered_pairs(0, 12) + text);
+    CHECK(error_of_pass(*good_data(streamed_block(more)), 20) == "a.jsonl:13: " + no_pair);
+    folder.write("a.jsonl", numbered_pairs(0, 3) + text);
+    auto built = build_data(streamed_block(more));
+    CHECK(built.data == nullptr);
+    CHECK(built.messages.find("a.jsonl:4: " + no_pair) != std::string::npos);
+    folder.write("a.jsonl", texts + numbered_pair(0));
+    CHECK(error_of_pass(*good_data(streamed_block(more)), 20) == "a.jsonl:13: " + no_text);
+    folder.write("a.jsonl", text + numbered_pair(0));
+    built = build_data(streamed_block(more));
+    CHECK(built.data == nullptr);
+    CHECK(built.messages.find("a.jsonl:2: " + no_text) != std::string::npos);
+  }
+  // What is skipped says nothing of a set, however much it is.
+  std::string bad;
+  for (int i = 0; i < 20; ++i) bad += "[1]\n";
+  const TokenizerFolder folder(bad + numbered_pairs(0, 3));
+  const auto built = build_data(streamed_block(", on_bad_record: skip"));
+  REQUIRE(built.data != nullptr);
+  CHECK(built.data->signature().find(kRejectedAt) != nullptr);
+  CHECK(built.messages.find("of the first 8 lines none is used") != std::string::npos);
+  CHECK(error_of_pass(*built.data, 9).empty());
+}
+
+TEST_CASE("streams of pairs that cannot be used are told before the training", "[data][jsonl][pairs][stream]") {
+  struct Case {
+    const char *more, *message;
+  };
+  const Case cases[] = {
+      {", packing: true", "packing is true, but the lines of data.train are pairs of chosen and rejected"},
+      {", loss_on: all", "a.jsonl:1: a pair of chosen and rejected, but loss_on is all"},
+      {", columns: {rejected: other}", "a.jsonl:1: other is missing"},
+  };
+  const TokenizerFolder folder(numbered_pairs(0, 9));
+  for (const Case& c : cases) {
+    const auto built = build_data(streamed_block(c.more));
+    INFO(c.more << ": " << built.messages);
+    CHECK(built.data == nullptr);
+    CHECK(built.messages.find(c.message) != std::string::npos);
+  }
+  folder.write("a.jsonl", R"({"prompt": "A prompt that is longer than all of the row", "chosen": "b", "rejected": "c"})"
+                          "\n" +
+                              numbered_pairs(0, 4));
+  const auto built = build_data(streamed_block(""));
+  CHECK(built.data != nullptr);
+  CHECK(built.messages.find("of the first 5 lines 1 is a pair with a prompt that fills max_seq_len, so that an answer "
+                            "is cut away, such as a.jsonl:1") != std::string::npos);
 }

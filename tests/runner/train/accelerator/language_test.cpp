@@ -185,6 +185,10 @@ TEST_CASE("preferences train on another device", "[.][accelerator]") {
        of_texts("pairs.jsonl", "", "{type: kto, beta: 0.5, desirable_weight: 1.5}"),
        {"training.micro_batch_size=2", "training.global_batch_size=4"}},
       {"ORPO", of_texts("pairs.jsonl", "", "orpo")},
+      {"a stream of pairs", of_texts("pairs.jsonl", "", "orpo"), {"data.train.streaming=true"}},
+      {"a stream, of adapters",
+       of_texts("pairs.jsonl", "", "{type: dpo, beta: 0.5}") + "\nadapters: [{type: lora, r: 4}]",
+       {"data.train.streaming=true", "training.micro_batch_size=2", "training.global_batch_size=4"}},
   });
 }
 

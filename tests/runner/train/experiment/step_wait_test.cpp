@@ -75,4 +75,23 @@ training: {max_steps: 1, micro_batch_size: 1}
   CHECK(step_wait_reason(*tests::experiment_of_recipe({"loss.loss_type=apo_zero_unpaired"})).empty());
 }
 
+TEST_CASE("a step waits where the reference is asked in each of them", "[train][faults][preferences]") {
+  const tests::TokenizerFolder folder(R"({"prompt": "a", "chosen": " b", "rejected": " c"})"
+                                      "\n");
+  folder.write("recipe.yaml", R"(
+recipe_version: 1
+model: {type: llama, n_layer: 1, n_head: 2, n_embd: 16}
+tokenizer: {type: file, path: tokenizer.json}
+data: {train: {type: jsonl, path: a.jsonl, streaming: true}}
+loss: dpo
+optimizer: {type: adamw, lr: 0.1}
+training: {max_steps: 1, micro_batch_size: 1}
+)");
+  CHECK(step_wait_reason(*tests::experiment_of_recipe()) ==
+        "the reference is asked about the pairs of each step, before its first pass");
+  for (const char* set : {"loss.reference_free=true", "loss=cpo", "data.train.streaming=false"}) {
+    CHECK(step_wait_reason(*tests::experiment_of_recipe({set})).empty());
+  }
+}
+
 }  // namespace runner::train
