@@ -12,10 +12,10 @@
 #include <utility>
 #include <vector>
 
-#include "runner/cli/group/import/command_line.h"
 #include "runner/cli/group/import/factory_data.h"
 #include "runner/cli/group/import/import_parts.h"
-#include "runner/cli/group/import/launcher.h"
+#include "runner/cli/group/import/launch/command_line.h"
+#include "runner/cli/group/import/launch/launcher.h"
 #include "runner/cli/group/import/trainer_data.h"
 #include "runner/cli/group/import/trainer_method.h"
 #include "runner/cli/group/import/trainer_rules.h"

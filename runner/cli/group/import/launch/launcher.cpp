@@ -1,4 +1,4 @@
-#include "runner/cli/group/import/launcher.h"
+#include "runner/cli/group/import/launch/launcher.h"
 
 #include <algorithm>
 #include <cctype>
@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "runner/cli/group/import/accelerate_import.h"
+#include "runner/cli/group/import/launch/accelerate_import.h"
 #include "runner/core/platform/files.h"
 #include "runner/core/text/suggest.h"
 #include "runner/core/text/text.h"

@@ -1,4 +1,4 @@
-#include "runner/cli/group/import/accelerate_import.h"
+#include "runner/cli/group/import/launch/accelerate_import.h"
 
 #include <algorithm>
 #include <cstdint>

@@ -1,4 +1,4 @@
-#include "runner/cli/group/import/command_line.h"
+#include "runner/cli/group/import/launch/command_line.h"
 
 #include <algorithm>
 #include <cctype>
@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "runner/cli/group/import/launcher.h"
+#include "runner/cli/group/import/launch/launcher.h"
 #include "runner/core/text/utf8.h"
 
 namespace runner::cli {
