@@ -1,12 +1,16 @@
 #include "runner/words/draft.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "runner/core/text/text.h"
 
 namespace runner::words {
 namespace {
+
+namespace fs = std::filesystem;
 
 using core::Node;
 
@@ -67,6 +71,22 @@ Node Draft::ordered() const {
     if (sorted.find(entry.key) == nullptr) sorted.set(entry.key, entry.value);
   }
   return sorted;
+}
+
+std::string model_path(const std::string& name) {
+  std::error_code failed;
+  // Names from the time before models had owners.
+  constexpr std::pair<const char*, const char*> kOld[] = {{"gpt2", "openai-community/gpt2"},
+                                                          {"gpt2-medium", "openai-community/gpt2-medium"},
+                                                          {"gpt2-large", "openai-community/gpt2-large"},
+                                                          {"gpt2-xl", "openai-community/gpt2-xl"},
+                                                          {"distilgpt2", "distilbert/distilgpt2"}};
+  for (const auto& [old, present] : kOld) {
+    if (name == old && !fs::exists(name, failed)) return std::string("hf://") + present;
+  }
+  const bool of_hub = std::count(name.begin(), name.end(), '/') == 1 && name.front() != '.' && name.front() != '/' &&
+                      !fs::exists(name, failed);
+  return of_hub ? "hf://" + name : name;
 }
 
 std::vector<Node> items_of(const Node& value) {

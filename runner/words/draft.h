@@ -23,6 +23,9 @@ class Draft {
   core::Node recipe_ = core::Node::mapping();
 };
 
+/// A folder that is here, or OWNER/NAME as a name of the Hub.
+std::string model_path(const std::string& name);
+
 /// The items of a list, or of a text between its commas.
 std::vector<core::Node> items_of(const core::Node& value);
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <set>
+#include <span>
 #include <system_error>
 #include <utility>
 
@@ -34,6 +35,35 @@ std::string shown(const Node& value) {
   return first.size() < safe.size() ? std::string(first) + "..." : safe;
 }
 
+/// The places of a value and of all that is in it.
+void add_places(const Node& value, std::vector<core::Location>& places) {
+  places.push_back(value.location());
+  if (value.is_sequence()) {
+    for (const Node& item : value.items()) add_places(item, places);
+  }
+  if (!value.is_mapping()) return;
+  for (const Node::Entry& entry : value.entries()) {
+    places.push_back(entry.key_location);
+    add_places(entry.value, places);
+  }
+}
+
+bool is_kept(const Row& row) { return row.kind == Kind::kTaken || row.kind == Kind::kChanged; }
+
+/// Of a list of which one value is refused no other is taken.
+void drop_taken_beside_refused(std::vector<Row>& rows) {
+  std::set<std::string> refused;
+  for (const Row& row : rows) {
+    if (row.kind == Kind::kRefused) refused.insert(row.key);
+  }
+  std::erase_if(rows, [&](const Row& row) { return is_kept(row) && refused.count(row.key) > 0; });
+}
+
+/// Whether the word has the value among those that ask for nothing.
+bool is_nothing(const Word& word, const Node& value) {
+  return std::find(word.nothing.begin(), word.nothing.end(), text_of(value)) != word.nothing.end();
+}
+
 /// Null for a number that asks for nothing, such as 0 steps.
 Node converted(const Node& value, Word::As as) {
   if (as == Word::As::kNumber && value.is_string()) {
@@ -43,9 +73,15 @@ Node converted(const Node& value, Word::As as) {
     const bool is_whole = read.ec == std::errc() && read.ptr == text.data() + text.size();
     return is_whole ? Node::integer(number, value.location()) : value;
   }
+  if (as == Word::As::kList) return Node::sequence(items_of(value), value.location());
+  if (as == Word::As::kModel) {
+    const bool is_one = value.is_sequence() && value.items().size() == 1;
+    return Node::string(model_path((is_one ? value.items().front() : value).scalar_text()), value.location());
+  }
   if (as == Word::As::kNumber || as == Word::As::kSame || !value.is_number()) return value;
   const double number = value.as_double();
   if (number == 0) return Node::null();
+  if (as == Word::As::kEpochs) return Node::string(core::number_text(number) + "ep", value.location());
   if (as == Word::As::kInterval) {
     return number > 0 && number < 1 ? Node::string(core::number_text(number) + "dur", value.location()) : value;
   }
@@ -61,19 +97,21 @@ Reader::Reader(const Table& table, const Node& config, const std::map<std::strin
 
 void Reader::read() {
   read_block(config_, table_.words, "", draft_);
-  for (const Word& word : table_.words) {
-    const Node* value = config_.find(word.key);
-    const bool is_left_to_tool = word.fallback && (value == nullptr || value->is_null());
-    if (is_left_to_tool && draft_.find(word.path) == nullptr) draft_.put(word.path, *word.fallback);
-  }
   std::set<std::string> done;
   for (const Word& word : table_.words) {
     if (!word.rule.empty() && done.insert(word.rule).second) rules_.at(word.rule)(*this);
   }
 }
 
+void Reader::add_row(const Node::Entry& entry, Kind kind, const std::string& key, const std::string& text) {
+  Row row{kind, key, shown(entry.value), text, entry.key_location, {}};
+  add_places(entry.value, row.places);
+  rows_.push_back(std::move(row));
+}
+
 std::vector<Row> Reader::rows() const {
   std::vector<Row> sorted = rows_;
+  drop_taken_beside_refused(sorted);
   std::stable_sort(sorted.begin(), sorted.end(), [](const Row& a, const Row& b) {
     return std::pair(a.location.line, a.location.column) < std::pair(b.location.line, b.location.column);
   });
@@ -82,7 +120,10 @@ std::vector<Row> Reader::rows() const {
 
 const Node* Reader::get(std::string_view key) const {
   const Node* value = config_.find(key);
-  return value != nullptr && asks(*value) ? value : nullptr;
+  if (value == nullptr) value = config_.at_path(key);
+  if (value == nullptr || !asks(*value)) return nullptr;
+  const Word* word = find(table_.words, key);
+  return word != nullptr && is_nothing(*word, *value) ? nullptr : value;
 }
 
 bool Reader::asks(const Node& value) const {
@@ -101,7 +142,32 @@ void Reader::read_block(const Node& block, const std::vector<Word>& words, const
   }
   // In the order of the words, so that a later one of the same path goes before an earlier one.
   std::stable_sort(known.begin(), known.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-  for (const auto& [word, entry] : known) judge(*entry, *word, prefix, draft);
+  for (const auto& [word, entry] : known) judge(*entry, *word, block, prefix, draft);
+  for (const Word& word : words) {
+    const Node* value = block.find(word.key);
+    const bool is_left_to_tool = word.fallback && (value == nullptr || value->is_null());
+    if (is_left_to_tool && draft.find(word.path) == nullptr && idle(word, word.outcome, block).empty())
+      draft.put(word.path, *word.fallback);
+  }
+}
+
+std::string Reader::idle(const Word& word, const Outcome& outcome, const Node& block) const {
+  const auto beside = [&](const std::string& key) {
+    const Node* value = block.find(key);
+    return value != nullptr && asks(*value) ? value : get(key);
+  };
+  if (!word.needs.empty() && beside(word.needs) == nullptr) return "without " + word.needs + " it says nothing";
+  for (const std::string& key : outcome.unless) {
+    if (beside(key) != nullptr) return "with " + key + " it says nothing";
+  }
+  for (const auto& [key, values] : word.when) {
+    const Node* value = beside(key);
+    if (value != nullptr && std::find(values.begin(), values.end(), text_of(*value)) != values.end()) continue;
+    const std::span others = std::span(values).first(values.size() - 1);
+    return "it counts only beside " + key + ": " + core::joined(others) + (others.empty() ? "" : " or ") +
+           values.back();
+  }
+  return "";
 }
 
 void Reader::unknown(const Node::Entry& entry, const std::vector<Word>& words, const std::string& prefix) {
@@ -113,8 +179,7 @@ void Reader::unknown(const Node::Entry& entry, const std::vector<Word>& words, c
   diagnostics_.error(entry.key_location,
                      core::quote(prefix + entry.key) + " is not a key of " + table_.tool + " that roux knows",
                      near.empty() ? "remove it if training does not depend on it" : "did you mean " + near + "?");
-  rows_.push_back(
-      {Kind::kRefused, prefix + entry.key, shown(entry.value), "not a key of " + table_.tool, entry.key_location});
+  add_row(entry, Kind::kRefused, prefix + entry.key, "not a key of " + table_.tool);
 }
 
 Outcome Reader::outcome_of(const Word& word, const Node& value) const {
@@ -133,23 +198,33 @@ Outcome Reader::outcome_of(const Word& word, const Node& value) const {
           .is_fatal = true};
 }
 
-void Reader::judge(const Node::Entry& entry, const Word& word, const std::string& prefix, Draft& draft) {
-  const std::string text = text_of(entry.value);
+void Reader::judge(const Node::Entry& entry, const Word& word, const Node& block, const std::string& prefix,
+                   Draft& draft) {
+  const std::string text = text_of(entry.value), key = prefix + entry.key;
   const bool is_listed = listed(word, text) != nullptr;
+  // A block whose keys have words each; where it is a list, a rule reads it.
+  const bool is_block = !word.inner.empty() && word.rule.empty() && word.values.empty() && !word.other &&
+                        word.outcome.kind == Kind::kTaken;
+  if (is_block && !entry.value.is_mapping() && (entry.value.is_sequence() || asks(entry.value))) {
+    add_row(entry, Kind::kTaken, key, "");
+    return refuse(entry.value, key, key + " must be a mapping",
+                  "write " + entry.key + ": {" + word.inner.front().key + ": ...}, or remove it");
+  }
   if (!is_listed && !asks(entry.value)) return;
-  if (std::find(word.nothing.begin(), word.nothing.end(), text) != word.nothing.end()) return;
-  if (!word.needs.empty() && get(word.needs) == nullptr) {
-    rows_.push_back({Kind::kNoEffect, prefix + entry.key, shown(entry.value),
-                     "without " + word.needs + " it says nothing", entry.key_location});
-    return;
-  }
-  const bool is_block = entry.value.is_mapping() || (entry.value.is_sequence() && entry.value.items()[0].is_mapping());
-  if (!word.inner.empty() && is_block) {  // each of its keys has a row
-    if (word.rule.empty()) read_block(entry.value, word.inner, prefix + entry.key + ".", draft);
-    return;
-  }
+  if (is_nothing(word, entry.value)) return;
+  if (const std::string why = idle(word, word.outcome, block); !why.empty())
+    return add_row(entry, Kind::kNoEffect, key, why);
+  const bool has_blocks =
+      entry.value.is_mapping() || (entry.value.is_sequence() && entry.value.items()[0].is_mapping());
+  if (word.inner.empty() || !has_blocks) return judge_value(entry, word, block, prefix, draft);
+  if (is_block) read_block(entry.value, word.inner, key + ".", draft);  // each of its keys has a row
+}
+
+void Reader::judge_value(const Node::Entry& entry, const Word& word, const Node& block, const std::string& prefix,
+                         Draft& draft) {
+  const std::string text = text_of(entry.value);
   const bool is_list = entry.value.is_sequence() || text.find(',') != std::string::npos;
-  if (!word.rule.empty() && !word.values.empty() && is_list && !is_listed) {  // several such values
+  if (!word.rule.empty() && !word.values.empty() && is_list && listed(word, text) == nullptr) {  // several such values
     for (const Node& item : items_of(entry.value)) {
       Node::Entry one = entry;
       one.value = item;
@@ -158,12 +233,8 @@ void Reader::judge(const Node::Entry& entry, const Word& word, const std::string
     return;
   }
   const Outcome outcome = outcome_of(word, entry.value);
-  for (const std::string& key : outcome.unless) {
-    if (get(key) == nullptr) continue;
-    rows_.push_back({Kind::kNoEffect, prefix + entry.key, shown(entry.value), "with " + key + " it says nothing",
-                     entry.key_location});
-    return;
-  }
+  if (const std::string why = idle(word, outcome, block); !why.empty())
+    return add_row(entry, Kind::kNoEffect, prefix + entry.key, why);
   tell(entry, outcome, prefix + entry.key, word);
   const bool is_taken = outcome.kind == Kind::kTaken || outcome.kind == Kind::kChanged;
   if (!word.rule.empty() || !is_taken) return;
@@ -185,7 +256,7 @@ void Reader::tell(const Node::Entry& entry, const Outcome& outcome, const std::s
   } else if (outcome.kind == Kind::kRefused && text.empty()) {
     text = "no equivalent";
   }
-  rows_.push_back({outcome.kind, key, shown(entry.value), text, entry.key_location});
+  add_row(entry, outcome.kind, key, text);
   if (outcome.kind != Kind::kPlanned && outcome.kind != Kind::kRefused) return;
   const std::string what = !is_of_value ? entry.key
                            : is_compound(entry.value)
@@ -212,6 +283,27 @@ void Reader::note(const std::string& key, Kind kind, const std::string& text) {
     row.kind = kind;
     row.text = text;
   }
+}
+
+void refuse_where_wrong(std::vector<Row>& rows, const core::Diagnostics& diagnostics) {
+  for (const core::Diagnostic& diagnostic : diagnostics.all()) {
+    const core::Location& at = diagnostic.location;
+    if (diagnostic.severity != core::Severity::kError || !at.known() || at.line == 0) continue;
+    const auto is_at = [&](const core::Location& place) {
+      return place.source == at.source && place.line == at.line && place.column == at.column;
+    };
+    std::set<std::string> keys;  // a command line has the same place for all its words
+    for (const Row& row : rows) {
+      if (std::any_of(row.places.begin(), row.places.end(), is_at)) keys.insert(row.key);
+    }
+    if (keys.size() != 1) continue;
+    for (Row& row : rows) {
+      if (row.key != *keys.begin() || !is_kept(row)) continue;
+      row.kind = Kind::kRefused;
+      row.text = diagnostic.message;
+    }
+  }
+  drop_taken_beside_refused(rows);
 }
 
 }  // namespace runner::words

@@ -21,6 +21,7 @@ struct Row {
   std::string value;
   std::string text;  ///< the path of the recipe, or why not
   core::Location location;
+  std::vector<core::Location> places = {};  ///< of its value and all that is in it
 };
 
 /// Reads a configuration of another program by its table into a recipe.
@@ -47,9 +48,10 @@ class Reader {
   Draft& draft() { return draft_; }
   core::Diagnostics& diagnostics() { return diagnostics_; }
   const core::Node& config() const { return config_; }
-  /// Null where it is not there or asks for nothing.
+  /// Null where it is not there or asks for nothing. `dist_config.name`: within a block.
   const core::Node* get(std::string_view key) const;
-  /// Reads the keys of a block within the configuration, `prefix` before them; those of rules are the caller's.
+  /// Reads the keys of a block within the configuration, `prefix` before them; those of rules are the caller's. Sets
+  /// what the tool does where the block does not say.
   void read_block(const core::Node& block, const std::vector<Word>& words, const std::string& prefix, Draft& draft);
   /// What the table says of a value. Silent.
   Outcome outcome_of(const Word& word, const core::Node& value) const;
@@ -60,7 +62,13 @@ class Reader {
 
  private:
   bool asks(const core::Node& value) const;
-  void judge(const core::Node::Entry& entry, const Word& word, const std::string& prefix, Draft& draft);
+  /// Why a word says nothing beside the other keys of its block; "" where it counts.
+  std::string idle(const Word& word, const Outcome& outcome, const core::Node& block) const;
+  void judge(const core::Node::Entry& entry, const Word& word, const core::Node& block, const std::string& prefix,
+             Draft& draft);
+  void judge_value(const core::Node::Entry& entry, const Word& word, const core::Node& block, const std::string& prefix,
+                   Draft& draft);
+  void add_row(const core::Node::Entry& entry, Outcome::Kind kind, const std::string& key, const std::string& text);
   void tell(const core::Node::Entry& entry, const Outcome& outcome, const std::string& key, const Word& word);
   void unknown(const core::Node::Entry& entry, const std::vector<Word>& words, const std::string& prefix);
 
@@ -71,6 +79,9 @@ class Reader {
   Draft draft_;
   std::vector<Row> rows_;
 };
+
+/// A key of whose place there is an error is refused, whoever reported it.
+void refuse_where_wrong(std::vector<Row>& rows, const core::Diagnostics& diagnostics);
 
 /// The rows as a text of at most `width` columns: counts, then each kind with its keys. Keys without effect that have
 /// the same reason share a row.

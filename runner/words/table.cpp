@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <map>
 #include <span>
 #include <utility>
@@ -22,7 +23,7 @@ std::string text_of(const Node& node, const char* key) {
 }
 
 /// A list of texts, or one.
-std::vector<std::string> texts_of(const Node& node, const char* key) {
+std::vector<std::string> texts_of(const Node& node, std::string_view key) {
   const Node* value = node.find(key);
   if (value == nullptr) return {};
   if (!value->is_sequence()) return {value->scalar_text()};
@@ -52,6 +53,15 @@ Outcome outcome_of(const Node& node) {
   return outcome;
 }
 
+Word::As as_of(std::string_view name) {
+  static constexpr std::pair<std::string_view, Word::As> kNames[] = {
+      {"interval", Word::As::kInterval}, {"per_epoch", Word::As::kPerEpoch}, {"number", Word::As::kNumber},
+      {"epochs", Word::As::kEpochs},     {"list", Word::As::kList},          {"model", Word::As::kModel}};
+  const auto* const at =
+      std::find_if(std::begin(kNames), std::end(kNames), [&](const auto& one) { return one.first == name; });
+  return at != std::end(kNames) ? at->second : Word::As::kSame;
+}
+
 /// `top`: the entries of the table, which names of entries are among.
 std::vector<Word> words_of(const Node& keys, const Node& top);
 
@@ -79,10 +89,10 @@ Word word_of(const Node::Entry& entry, const Node& top) {
             .needs = text_of(node, "needs"),
             .note = text_of(node, "note"),
             .outcome = outcome_of(node)};
-  const std::string as = text_of(node, "as");
-  if (as == "interval") word.as = Word::As::kInterval;
-  if (as == "per_epoch") word.as = Word::As::kPerEpoch;
-  if (as == "number") word.as = Word::As::kNumber;
+  word.as = as_of(text_of(node, "as"));
+  if (const Node* when = node.find("when")) {
+    for (const Node::Entry& other : when->entries()) word.when.emplace_back(other.key, texts_of(*when, other.key));
+  }
   if (const Node* fallback = node.find("default")) word.fallback = *fallback;
   word.nothing = texts_of(node, "nothing");
   if (const Node* values = node.find("values")) {

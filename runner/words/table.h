@@ -34,12 +34,16 @@ struct Word {
     kInterval,  ///< steps, or a fraction of the whole training below 1
     kPerEpoch,  ///< the number of times in an epoch
     kNumber,    ///< a whole number, which may be written as text
+    kEpochs,    ///< a number of epochs
+    kList,      ///< a list, which may be written as one text with commas
+    kModel,     ///< a folder that is here, or OWNER/NAME as a name of the Hub
   };
   std::string key;    ///< `fsdp_*`: all that begin so and have no word of their own
   std::string path;   ///< of the recipe: `optimizer.lr`, `adapters[lora].r`; of a rule, for readers only
   std::string rule;   ///< the function that reads it; "" for none
   std::string needs;  ///< without this key it has no effect
-  std::string note;   ///< what pages say of it, where path and values do not
+  std::vector<std::pair<std::string, std::vector<std::string>>> when = {};  ///< it counts beside these values alone
+  std::string note;  ///< what pages say of it, where path and values do not
   As as = As::kSame;
   Outcome outcome = {};                                      ///< whatever its value, when `values` is empty
   std::vector<std::pair<std::string, Outcome>> values = {};  ///< by the value's text in any case, or its JSON
@@ -60,11 +64,15 @@ struct Word {
 ///
 /// `to` and `changed`, `no_effect`, `refused` or `planned` with `instead` (an error) or `meanwhile` (a warning) say
 /// what becomes of a key or a value; a value that is no mapping is what the recipe says. `other` is for the values that
-/// are not listed ("copy": as they are), `also` sets further keys, `as` is `interval`, `per_epoch` or `number`. A text
-/// in place of an entry is the path of another one that it is the same as: `"ipex": "ipex_config.ipex"`. `nothing` at
-/// the top are the texts that ask for nothing whatever the key. `keys` are those of the mapping; the name of another
-/// key stands for that one's, with paths within its own. `"extends": NAME` at the top takes the entries of another
-/// table, which the table's own replace; that one extends none.
+/// are not listed ("copy": as they are), `also` sets further keys, `as` is `interval`, `per_epoch`, `epochs`, `number`,
+/// `list` or `model`. A text in place of an entry is the path of another one that it is the same as: `"ipex":
+/// "ipex_config.ipex"`. `nothing` at the top are the texts that ask for nothing whatever the key. `keys` are those of
+/// the mapping; the name of another key stands for that one's, with paths within its own. `"extends": NAME` at the top
+/// takes the entries of another table, which the table's own replace; that one extends none.
+///
+/// `needs`, `unless` and `"when": {KEY: VALUE or [VALUES]}`, in lower case, say beside which keys an entry counts:
+/// those of its own block first, then of the top (`dist_config.name`). A `default` is written where a block is there
+/// and its key is not.
 struct Table {
   std::string name, tool, source;
   std::vector<Word> words;

@@ -50,6 +50,7 @@ class DeepSpeed : public SettingWords {
   /// How many parameters are gathered ahead; here it is units.
   void take_prefetch() {
     const ShardingWord* word = read("zero_optimization.stage3_prefetch_bucket_size");
+    if (word == nullptr) word = read("zero_optimization.prefetch_bucket_size");
     if (word == nullptr) return;
     const auto number = number_of(word->value);
     if (!number || *number < 0) return must_be(*word, "a number, at least 0, or auto");

@@ -102,7 +102,7 @@ std::vector<ShardingWord> fsdp_words(const Node::Entry& entry, core::Diagnostics
   } else if (value.is_mapping()) {
     add_all(value);
     if (value.entries().empty() && entry.key == "fsdp") add("version", entry.key, Node::null(value.location()));
-  } else if (entry.key == "fsdp_config" && !asks_nothing(value)) {
+  } else if (entry.key == "fsdp_config" && (!asks_nothing(value) || value.is_sequence())) {
     if (value.is_string() && value.as_string().ends_with(".json")) {
       if (const auto root = read_json_file(entry.key, value, absent, diagnostics)) add_all(*root);
     } else {
@@ -149,7 +149,7 @@ std::vector<ShardingWord> deepspeed_words(const Node::Entry& entry, core::Diagno
     add_entries(entry.value, entry.key, words);
   } else if (entry.value.is_string() && !asks_nothing(entry.value)) {
     words.push_back({"config_file", entry.key, entry.key_location, entry.value});
-  } else if (!asks_nothing(entry.value)) {
+  } else if (!asks_nothing(entry.value) || entry.value.is_sequence()) {
     diagnostics.error(
         entry.value.location(),
         entry.key + " must be a mapping or the path of a JSON file, got " + registry::described(entry.value),

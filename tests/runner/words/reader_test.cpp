@@ -7,6 +7,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "runner/core/json.h"
 #include "runner/recipe/read.h"
@@ -67,8 +68,8 @@ TEST_CASE("every word of a table says one thing", "[words]") {
         }
         REQUIRE(entry.value.is_mapping());
         static const std::set<std::string> kKnown = {
-            "path",    "rule",      "needs",   "as",      "default", "nothing",   "values", "other", "keys",  "to",
-            "changed", "no_effect", "planned", "refused", "instead", "meanwhile", "also",   "note",  "unless"};
+            "path", "rule",    "needs",     "when",    "as",      "default", "nothing",   "values", "other", "keys",
+            "to",   "changed", "no_effect", "planned", "refused", "instead", "meanwhile", "also",   "note",  "unless"};
         for (const Node::Entry& part : entry.value.entries()) {
           INFO(part.key);
           CHECK(kKnown.count(part.key) == 1);
@@ -113,6 +114,24 @@ TEST_CASE("words become keys of a recipe", "[words]") {
   }
   CHECK_FALSE(has(read("weight_decay: 0.0").recipe, "no_decay"));
   CHECK_FALSE(has(read("evals_per_epoch: 0").recipe, "eval"));
+}
+
+TEST_CASE("a key is in one part of the table, and refused where an error is", "[words]") {
+  const Node config = yaml("learning_rate: -1\nseed: 3\nreport_to: [wandb, nothing]\n");
+  const Table& table = table_of("trainer");
+  const auto rules = no_rules(table);
+  core::Diagnostics diagnostics;
+  Reader reader(table, config, rules, diagnostics);
+  reader.read();
+  std::vector<Row> rows = reader.rows();
+  REQUIRE(rows.size() == 3);
+  CHECK(rows[2].key == "report_to");
+  CHECK(rows[2].kind == Kind::kRefused);
+  diagnostics.error(config.find("learning_rate")->location(), "must be above 0");
+  refuse_where_wrong(rows, diagnostics);
+  CHECK(rows[0].kind == Kind::kRefused);
+  CHECK(rows[0].text == "must be above 0");
+  CHECK(rows[1].kind == Kind::kTaken);
 }
 
 TEST_CASE("each key that asks for something has one row", "[words]") {

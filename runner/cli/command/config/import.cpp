@@ -117,6 +117,7 @@ void import(Session& session, const std::string& file, const std::string& output
     if (!is_whole || !diagnostics.has_errors()) check_sections(recipe, diagnostics);
     for (const Node::Entry& section : recipe.entries()) sections += section_text(section.key, section.value);
   }
+  words::refuse_where_wrong(rows, diagnostics);
   diagnostics.sort();
   session.show(diagnostics);
   if (!rows.empty() && !session.quiet) std::fputs(words::table_text(rows, kTableColumns).c_str(), stderr);

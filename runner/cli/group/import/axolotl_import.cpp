@@ -24,6 +24,7 @@ namespace {
 
 using core::lower;
 using core::Node;
+using words::model_path;
 using words::Reader;
 using Kind = words::Outcome::Kind;
 

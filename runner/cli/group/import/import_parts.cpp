@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -25,7 +23,8 @@ void take_sharding(const Node& config, Node& recipe, core::Diagnostics& diagnost
   const Node* text = config.find("fsdp");
   const bool is_without = text != nullptr && !asks_for_something(*text);  // whatever fsdp_config says
   for (const Node::Entry& entry : config.entries()) {
-    if (!asks_for_something(entry.value)) continue;
+    const bool is_fsdp_list = entry.key == "fsdp" && entry.value.is_sequence();
+    if (!asks_for_something(entry.value) && (!entry.value.is_sequence() || is_fsdp_list)) continue;
     if (entry.key == "deepspeed") deepspeed = resolve::deepspeed_words(entry, diagnostics, core::Severity::kWarning);
     if (is_without || (entry.key != "fsdp" && entry.key != "fsdp_config")) continue;
     for (resolve::ShardingWord& word : resolve::fsdp_words(entry, diagnostics, core::Severity::kWarning))
@@ -43,22 +42,6 @@ void take_sharding(const Node& config, Node& recipe, core::Diagnostics& diagnost
   const auto& components = registry::Registry::builtin();
   if (!fsdp.empty()) resolve::apply_fsdp(fsdp, recipe, options, components, diagnostics);
   if (!deepspeed.empty()) resolve::apply_deepspeed(deepspeed, recipe, options, components, diagnostics);
-}
-
-std::string model_path(const std::string& name) {
-  std::error_code failed;
-  // Names from the time before models had owners.
-  constexpr std::pair<const char*, const char*> kOld[] = {{"gpt2", "openai-community/gpt2"},
-                                                          {"gpt2-medium", "openai-community/gpt2-medium"},
-                                                          {"gpt2-large", "openai-community/gpt2-large"},
-                                                          {"gpt2-xl", "openai-community/gpt2-xl"},
-                                                          {"distilgpt2", "distilbert/distilgpt2"}};
-  for (const auto& [old, present] : kOld) {
-    if (name == old && !std::filesystem::exists(name, failed)) return std::string("hf://") + present;
-  }
-  const bool of_hub = std::count(name.begin(), name.end(), '/') == 1 && name.front() != '.' && name.front() != '/' &&
-                      !std::filesystem::exists(name, failed);
-  return of_hub ? "hf://" + name : name;
 }
 
 std::string percent_of(double part) {

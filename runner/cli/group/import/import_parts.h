@@ -14,9 +14,6 @@ namespace runner::cli {
 /// DeepSpeed's file take the place of those that are a default there; what is not there is left out, with a warning.
 void take_sharding(const core::Node& config, core::Node& recipe, core::Diagnostics& diagnostics);
 
-/// A folder that is here, or OWNER/NAME as a name of the Hub.
-std::string model_path(const std::string& name);
-
 /// `95%`, to a tenth, of a part of 1.
 std::string percent_of(double part);
 

@@ -28,6 +28,7 @@ namespace {
 using core::lower;
 using core::Node;
 using words::items_of;
+using words::model_path;
 using words::Reader;
 using Kind = words::Outcome::Kind;
 using Tool = TrainerMethod::Tool;

@@ -71,7 +71,10 @@ void take_device(Reader& reader) {
     return reader.note("gpu_ids", Kind::kNoEffect, "there is no such device");
   }
   std::vector<Node> ids = gpus_of(reader);
-  const bool asks = reader.get("multi_gpu") != nullptr || of_type.kind == Kind::kTaken;
+  static constexpr const char* kOfGpus[] = {"multi_gpu", "use_fsdp", "use_deepspeed"};
+  const bool asks =
+      of_type.kind == Kind::kTaken ||
+      std::any_of(std::begin(kOfGpus), std::end(kOfGpus), [&](const char* key) { return reader.get(key) != nullptr; });
   if (ids.empty() && !asks) return;
   if (ids.size() == 1 && processes_of(reader) <= 1)
     return reader.draft().put("device", Node::string("cuda:" + ids.front().scalar_text()));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <initializer_list>
 #include <map>
 #include <string>
 #include <string_view>
@@ -237,12 +238,56 @@ class Shell {
 
 bool is_option(const Word& word) { return word.text.starts_with("--") && word.text.size() > 2; }
 
-/// The script of a command, or the word behind a program that trains; the end for none.
+bool is_any_of(const std::string& text, std::initializer_list<const char*> words) {
+  return std::find(words.begin(), words.end(), text) != words.end();
+}
+
+/// `package.module`, and no number, version or file of arguments.
+bool is_dotted_name(const std::string& text) {
+  const bool is_name = std::all_of(text.begin(), text.end(), [](char c) { return is_name_character(c) || c == '.'; });
+  return is_name && text.find('.') != std::string::npos && std::isdigit(static_cast<unsigned char>(text[0])) == 0;
+}
+
+/// A file of arguments.
+bool names_arguments(const std::string& text) {
+  return text.ends_with(".yaml") || text.ends_with(".yml") || text.ends_with(".json");
+}
+
+/// The module that a launcher or Python starts, from the word behind `-m` on: flags of the launcher may stand between.
+Command::const_iterator module_of(Command::const_iterator word, Command::const_iterator end) {
+  bool may_be_value = false;
+  for (; word != end; ++word) {
+    const bool is_flag = word->text.starts_with("-");
+    if (!is_flag && !names_arguments(word->text) && (!may_be_value || is_dotted_name(word->text))) return word;
+    may_be_value = is_flag && word->text.find('=') == std::string::npos;
+  }
+  return end;
+}
+
+/// The script of a command, its module, or the word behind a program that trains; the end for none.
 Command::const_iterator script_of(const Command& command) {
+  bool is_launched = false;
   for (auto word = command.begin(); word != command.end(); ++word) {
     if (word->text.ends_with(".py")) return word;
+    if (is_any_of(word->text, {"-m", "--module"})) {
+      const auto module = module_of(std::next(word), command.end());
+      if (module == command.end()) return module;
+      const bool is_launcher = is_any_of(module->text, {"torch.distributed.run", "torch.distributed.launch",
+                                                        "accelerate.commands.launch", "deepspeed.launcher.runner"});
+      const auto is_of = [&](const char* package) { return module->text.starts_with(package); };
+      if (!is_launcher) {  // Python alone starts much that does not train
+        const auto next = std::next(module);
+        const bool has_command = is_of("llamafactory.") && next != command.end() && !is_option(*next);
+        const bool trains = is_launched || is_of("trl.") || is_of("llamafactory.") || is_of("axolotl.");
+        return !trains ? command.end() : has_command ? next : module;
+      }
+      is_launched = true;
+      word = module;
+      continue;
+    }
     const std::string program = word->text.substr(word->text.rfind('/') + 1);
-    const bool trains = program == "trl" || program == "llamafactory-cli";
+    is_launched = is_launched || is_any_of(program, {"accelerate", "accelerate-launch", "torchrun", "deepspeed"});
+    const bool trains = is_any_of(program, {"trl", "llamafactory-cli", "lmf", "axolotl"});
     if (trains && std::next(word) != command.end()) return std::next(word);
     if (is_option(*word) && word == command.begin()) return word;  // the arguments alone
   }
@@ -327,16 +372,20 @@ std::optional<Node> read_command_line(const std::shared_ptr<const core::Source>&
       at.column = 1;
       return at;
     };
-    if (std::none_of(script, command.end(), is_option)) {
-      const auto file = std::next(script);
-      if (script->text.ends_with(".py") && script != command.begin()) {
-        Node config = Reader(source, diagnostics).read(command, script);
-        if (diagnostics.has_errors() || config.find(kLauncher) != nullptr) return config;
-      }
-      if (file == command.end() || script->text != "train") continue;
+    const auto options = std::find_if(script, command.end(), is_option);
+    const auto file = std::find_if(script, options, [](const Word& word) { return names_arguments(word.text); });
+    const bool is_own = script->text.ends_with(".py");
+    if (file != options && !is_own) {
       diagnostics.error(location(file->line), "the arguments stand in " + core::escape_for_terminal(file->text),
                         "import that file instead");
       return Node::mapping();
+    }
+    if (options == command.end()) {
+      if (script != command.begin()) {
+        Node config = Reader(source, diagnostics).read(command, script);
+        if (diagnostics.has_errors() || config.find(kLauncher) != nullptr) return config;
+      }
+      continue;
     }
     for (const auto& [name, line] : shell.unknown()) {
       if (line < command.front().line || line > command.back().line) continue;
