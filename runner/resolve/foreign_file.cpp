@@ -13,7 +13,8 @@ using core::Node;
 
 /// What `roux config import` reads. Of tables that know as many keys the first counts, so a table stands before those
 /// that extend it.
-constexpr const char* kTables[] = {"axolotl", "trainer", "trl", "llama_factory", "accelerate", "deepspeed"};
+constexpr const char* kTables[] = {"axolotl",          "trainer",    "trl",      "llama_factory",
+                                   "llama_factory_v1", "accelerate", "deepspeed"};
 
 /// A single word is a slip.
 constexpr std::size_t kWordsMin = 2;

@@ -2,6 +2,7 @@
 
 usage: words.py axolotl GIT_DIR
        words.py llama_factory GIT_DIR
+       words.py llama_factory_v1 GIT_DIR
        words.py trainer FOLDER_OF_TRANSFORMERS
        words.py trl FOLDER_OF_TRL
        words.py accelerate FOLDER_OF_ACCELERATE
@@ -133,17 +134,26 @@ def accelerate(folder, keys):
     return missing
 
 
-def llama_factory(directory, table, keys):
+def llama_factory(directory, table, keys, folder="src/llamafactory/hparams"):
     commit = table["source"].split()[1]
     missing = []
-    for folder in ("src/llamafactory/hparams", "src/llamafactory/v1/config"):
-        for path in git(directory, "ls-tree", "-r", "--name-only", commit, folder).split():
-            missing += missing_of(fields_of(git(directory, "show", commit + ":" + path)), keys)
+    for path in git(directory, "ls-tree", "-r", "--name-only", commit, folder).split():
+        missing += missing_of(fields_of(git(directory, "show", commit + ":" + path)), keys)
+    return missing
+
+
+def llama_factory_v1(directory, table, keys):
+    """The arguments, and the parameters of what peft_config, quant_config and dist_config name."""
+    plugins = "src/llamafactory/v1/plugins/"
+    missing = llama_factory(directory, table, keys, "src/llamafactory/v1/config")
+    for block, path in (("peft_config", "model_plugins/peft.py"), ("quant_config", "model_plugins/quantization.py"),
+                        ("dist_config", "trainer_plugins/distributed/interface.py")):
+        missing += llama_factory(directory, table, keys[block]["keys"], plugins + path)
     return missing
 
 
 def main():
-    names = ("axolotl", "trainer", "trl", "llama_factory", "accelerate")
+    names = ("axolotl", "trainer", "trl", "llama_factory", "llama_factory_v1", "accelerate")
     if len(sys.argv) != 3 or sys.argv[1] not in names:
         sys.exit(__doc__)
     name, place = sys.argv[1:]
@@ -152,6 +162,8 @@ def main():
         missing = axolotl(place, table)
     elif name == "llama_factory":
         missing = llama_factory(place, table, keys)
+    elif name == "llama_factory_v1":
+        missing = llama_factory_v1(place, table, keys)
     elif name == "accelerate":
         missing = accelerate(place, keys)
     else:

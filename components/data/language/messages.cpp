@@ -26,8 +26,8 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 2> kSpeakers
     {{"human", "user"}, {"gpt", kAssistant}}};
 constexpr std::array<std::pair<std::string_view, std::string_view>, 2> kToolSpeakers = {
     {{"observation", "tool"}, {kFunctionCall, kAssistant}}};
-/// What says whether an answer is learnt, of OpenAI and of others.
-constexpr std::array<std::string_view, 3> kLearnt = {"weight", "train", "training"};
+/// What says whether an answer is learnt, of OpenAI, LLaMA-Factory and others.
+constexpr std::array<std::string_view, 4> kLearnt = {"weight", "loss_weight", "train", "training"};
 /// Names of one field, as templates are given it.
 constexpr std::array<std::string_view, 3> kReasoning = {"reasoning_content", "thinking", "reasoning"};
 
@@ -126,7 +126,7 @@ class Reader {
       const bool learnt = value->is_bool() ? value->as_bool() : value->as_double() != 0;
       if (message.role == kAssistant) {
         message.is_learnt = message.is_learnt && learnt;
-      } else if (learnt && field != "weight") {
+      } else if (learnt && !field.ends_with("weight")) {
         return Failure{place + " is true for the role " + runner::core::quote(message.role) +
                            ", and only answers of the assistant can be learnt",
                        "set loss_on: all to learn every token, or remove " + std::string(field)};
@@ -184,7 +184,7 @@ class Reader {
         if (entry.value.is_null()) continue;
         std::optional<Node> arguments;
         if (entry.key == "arguments" && entry.value.is_string()) arguments = parsed(entry.value.as_string());
-        whole.set(entry.key, arguments && arguments->is_mapping() ? std::move(*arguments) : entry.value);
+        whole.set(entry.key, arguments && arguments->is_mapping() ? *arguments : entry.value);
       }
       return whole;
     };
@@ -265,7 +265,8 @@ class Reader {
       return Failure{place + " is of the type " + runner::core::quote(type->as_string()) + ", and only text is read",
                      "leave such records out: on_bad_record: skip"};
     }
-    auto text = text_of(part, "text", place + ".");
+    const bool is_value = given(part, "text") == nullptr && given(part, "value") != nullptr;  // LLaMA-Factory's
+    auto text = text_of(part, is_value ? "value" : "text", place + ".");
     if (!text) return text.failure();
     message.content += text.value();
     return std::nullopt;

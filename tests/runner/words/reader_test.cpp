@@ -116,6 +116,37 @@ TEST_CASE("words become keys of a recipe", "[words]") {
   CHECK_FALSE(has(read("evals_per_epoch: 0").recipe, "eval"));
 }
 
+TEST_CASE("a word counts beside the keys that it needs", "[words]") {
+  struct Case {
+    const char *config, *recipe;
+    const char* idle;  ///< the row of a word that says nothing
+  };
+  static constexpr Case cases[] = {
+      {"peft_config: {name: lora, r: 16}", R"("r": 16, "lora_alpha": 16, "lora_dropout": 0.05)", ""},
+      {"peft_config: {name: lora, target_modules: \"q_proj, v_proj\"}", R"("target_modules": ["q_proj", "v_proj"])",
+       ""},
+      {"peft_config: {name: lora, adapter_name_or_path: [OWNER/NAME], r: 4}",
+       R"("adapters": [{"type": "lora", "path": "hf://OWNER/NAME"}])", "with adapter_name_or_path it says nothing"},
+      {"bf16: true", "", "it counts only beside dist_config.name: fsdp2 or fsdpturbo"},
+      {"bf16: false\ndist_config: {name: fsdp2}", R"("precision": {"mode": "32-true"})", ""},
+      {"dist_config: {name: fsdp2}", R"("precision": {"mode": "bf16-mixed"})", ""},
+      {"dist_config: {name: deepspeed, reshard_after_forward: false}", "",
+       "it counts only beside name: fsdp2 or fsdpturbo"},
+      {"save_epochs: 0.5", R"("save_steps": "0.5ep")", ""},
+      {"model: OWNER/NAME", R"("init_from": "hf://OWNER/NAME")", ""},
+  };
+  for (const Case& c : cases) {
+    INFO(c.config);
+    const Reading reading = read(c.config, "llama_factory_v1");
+    INFO(reading.recipe);
+    CHECK(reading.problems.empty());
+    CHECK(has(reading.recipe, c.recipe));
+    CHECK((*c.idle == '\0' || has(table_text(reading.rows, 120), c.idle)));
+  }
+  CHECK_FALSE(has(read("bf16: true", "llama_factory_v1").recipe, "precision"));
+  CHECK_FALSE(has(read("seed: 1", "llama_factory_v1").recipe, "adapters"));
+}
+
 TEST_CASE("a key is in one part of the table, and refused where an error is", "[words]") {
   const Node config = yaml("learning_rate: -1\nseed: 3\nreport_to: [wandb, nothing]\n");
   const Table& table = table_of("trainer");
@@ -173,6 +204,10 @@ TEST_CASE("what cannot be kept is an error with a remedy", "[words]") {
   CHECK(read("rl: kto").problems ==
         "a.yml:1:5: error: rl kto is not supported yet: trainings of single labelled records are not imported yet\n"
         "  hint: write `loss: {type: kto}` into a recipe\n");
+  CHECK(read("peft_config: lora", "llama_factory_v1").problems ==
+        "a.yml:1:14: error: peft_config must be a mapping\n  hint: write peft_config: {name: ...}, or remove it\n");
+  CHECK(read("dist_config: []", "llama_factory_v1").problems ==
+        "a.yml:1:14: error: dist_config must be a mapping\n  hint: write dist_config: {name: ...}, or remove it\n");
   CHECK(read("peft: {loftq_config: {loftq_bits: 4}}").problems ==
         "a.yml:1:8: error: loftq_config has no equivalent: LoftQ begins from a quantized model\n"
         "  hint: remove it: A and B begin as in LoRA\n");

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "runner/cli/group/import/factory_data.h"
+#include "runner/cli/group/import/factory_v1.h"
 #include "runner/cli/group/import/import_parts.h"
 #include "runner/cli/group/import/launch/command_line.h"
 #include "runner/cli/group/import/launch/launcher.h"
@@ -34,25 +35,38 @@ using Kind = words::Outcome::Kind;
 using Tool = TrainerMethod::Tool;
 
 /// What only arguments of a Trainer, or LLaMA-Factory, are called.
-constexpr const char* kOwn[] = {
-    "per_device_train_batch_size", "num_train_epochs", "model_name_or_path", "finetuning_type",
-    "lr_scheduler_type",           "model_class",      "train_dataset",      "peft_config"};
+constexpr const char* kOwn[] = {"per_device_train_batch_size", "num_train_epochs", "model_name_or_path",
+                                "finetuning_type", "lr_scheduler_type"};
 
 /// What of the Trainer's family LLaMA-Factory alone has.
-constexpr const char* kFactory[] = {"stage",      "finetuning_type", "template",      "cutoff_len",
-                                    "dataset",    "dataset_dir",     "infer_backend", "model_class",
-                                    "export_dir", "train_dataset",   "peft_config"};
+constexpr const char* kFactory[] = {"stage",   "finetuning_type", "template",      "cutoff_len",
+                                    "dataset", "dataset_dir",     "infer_backend", "export_dir"};
 
 bool has_any(const Node& config, std::span<const char* const> keys) {
   return std::any_of(keys.begin(), keys.end(), [&](const char* key) { return config.find(key) != nullptr; });
 }
 
+/// roux's loss of LLaMA-Factory's `pref_loss`.
+std::string pair_loss_of(const Node& config) {
+  const Node* loss = config.find("pref_loss");
+  const std::string name = loss != nullptr ? lower(loss->scalar_text()) : "";
+  return name == "orpo" ? "orpo" : name == "simpo" ? "cpo" : "dpo";
+}
+
 /// Arguments in a file do not say which program they are for: what the words of one alone have does. `data` of a Hub's
 /// name without a word of Transformers' scripts is TRL's, which takes no files.
-TrainerMethod method_of(const Node& config) {
+TrainerMethod method_of(const Node& config, core::Diagnostics& diagnostics) {
   TrainerMethod method;
   method.script = config.find(kScript);
   const std::string script = method.script != nullptr ? lower(method.script->scalar_text()) : "";
+  if (is_factory_v1(config)) {
+    method.tool = Tool::kFactoryV1;
+    method.sets = factory_v1_sets(config, diagnostics);
+    method.is_of_pairs = script == "dpo" || has_pairs(method.sets) || config.find("pref_loss") != nullptr ||
+                         config.find("pref_beta") != nullptr;
+    method.pair_loss = pair_loss_of(config);
+    return method;
+  }
   const auto is_own = [&](std::string_view table, std::string_view other, const Node::Entry& entry) {
     return words::find(words::table_of(table).words, entry.key) != nullptr &&
            words::find(words::table_of(other).words, entry.key) == nullptr;
@@ -77,12 +91,10 @@ TrainerMethod method_of(const Node& config) {
     return value != nullptr && words::asks_for_something(*value);
   };
   if (method.is_factory()) {
-    const Node *stage = config.find("stage"), *loss = config.find("pref_loss");
+    const Node* stage = config.find("stage");
     method.is_of_pairs = stage != nullptr && stage->scalar_text() == "dpo";
     method.is_pretraining = stage != nullptr && stage->scalar_text() == "pt";
-    const std::string name = loss != nullptr ? lower(loss->scalar_text()) : "";
-    if (name == "orpo") method.pair_loss = "orpo";
-    if (name == "simpo") method.pair_loss = "cpo";
+    method.pair_loss = pair_loss_of(config);
   } else {
     const bool is_cpo = method.script != nullptr ? in_script("cpo") : asks("cpo_alpha") || asks("simpo_gamma");
     method.is_of_pairs = method.script != nullptr ? of_pairs : is_cpo || asks("beta");
@@ -313,8 +325,8 @@ void take_pairs(Reader& reader, const TrainerMethod& method) {
   } else if (is_of_dpo(reader)) {
     take_dpo(reader, method);
   }
-  if (says(reader.config(), "disable_dropout", false)) return;
-  // TRL and LLaMA-Factory train on pairs without dropout, that of adapters included.
+  if (says(reader.config(), "disable_dropout", false) || method.is_factory_v1()) return;
+  // TRL and LLaMA-Factory, but its version 1, train on pairs without dropout, that of adapters included.
   reader.draft().put("model.type", Node::string("transformers"));
   reader.draft().put("model.dropout", Node::floating(0.0));
   if (reader.draft().find("adapters[lora].lora_dropout") != nullptr) {
@@ -331,6 +343,9 @@ void take_method(Reader& reader, const TrainerMethod& method) {
       return reader.refuse(*method.script, "", method.script->scalar_text() + " has no equivalent",
                            "roux trains on the next token, or with DPO, CPO, ORPO and KTO");
     }
+  }
+  if (method.script != nullptr && method.is_factory_v1() && lower(method.script->scalar_text()) == "rm") {
+    reader.refuse(*method.script, "", "reward models are not trained yet", "train with `llamafactory-cli sft` or dpo");
   }
   if (method.is_trl() && reader.get("learning_rate") == nullptr)
     reader.draft().put("optimizer.lr", Node::floating(method.is_of_pairs ? 1e-6 : 2e-5));
@@ -356,25 +371,34 @@ std::map<std::string, Reader::Rule> rules_of(const TrainerMethod& method) {
   const auto with = [&method](void (*rule)(Reader&, const TrainerMethod&)) {
     return [rule, &method](Reader& reader) { rule(reader, method); };
   };
-  return {{"model", with(take_model)},
-          {"adapter", with(take_adapter)},
-          {"method", with(take_method)},
-          {"data", with(method.is_factory() ? take_factory_data : take_trainer_data)},
-          {"optimizer", with(take_trainer_optimizer)},
-          {"schedule", with(take_trainer_schedule)},
-          {"lengths", take_trainer_lengths},
-          {"precision", with(take_trainer_precision)},
-          {"intervals", with(take_trainer_intervals)},
-          {"best", take_trainer_best},
-          {"trackers", with(take_trainer_trackers)},
-          {"run_name", take_trainer_run_name},
-          {"sharding", [](Reader&) {}}};  // after the recipe is whole
+  return {
+      {"model", with(take_model)},
+      {"adapter", with(take_adapter)},
+      {"method", with(take_method)},
+      {"data", with(method.is_factory_v1() ? take_factory_v1_data
+                    : method.is_factory()  ? take_factory_data
+                                           : take_trainer_data)},
+      {"optimizer", method.is_factory_v1() ? Reader::Rule(take_factory_v1_optimizer) : with(take_trainer_optimizer)},
+      {"schedule", with(take_trainer_schedule)},
+      {"lengths", take_trainer_lengths},
+      {"precision", with(take_trainer_precision)},
+      {"intervals", with(take_trainer_intervals)},
+      {"best", take_trainer_best},
+      {"trackers", with(take_trainer_trackers)},
+      {"run_name", take_trainer_run_name},
+      {"sharding", [](Reader&) {}}};  // after the recipe is whole
 }
 
 }  // namespace
 
 std::string_view words_of(const TrainerMethod& method) {
-  return method.is_factory() ? "llama_factory" : method.is_trl() ? "trl" : "trainer";
+  switch (method.tool) {
+    case Tool::kTrainer: break;
+    case Tool::kTrl: return "trl";
+    case Tool::kFactory: return "llama_factory";
+    case Tool::kFactoryV1: return "llama_factory_v1";
+  }
+  return "trainer";
 }
 
 bool says(const Node& config, std::string_view key, bool value) {
@@ -388,10 +412,10 @@ std::optional<Node> taken(const Reader& reader, const TrainerMethod& method, std
   return is_taken ? outcome.value : std::nullopt;
 }
 
-bool is_trainer(const Node& config) { return config.is_mapping() && has_any(config, kOwn); }
+bool is_trainer(const Node& config) { return config.is_mapping() && (has_any(config, kOwn) || is_factory_v1(config)); }
 
 Node recipe_of_trainer(const Node& config, std::vector<words::Row>& rows, core::Diagnostics& diagnostics) {
-  const TrainerMethod method = method_of(config);
+  const TrainerMethod method = method_of(config, diagnostics);
   Node arguments = config;
   arguments.erase(kScript);
   arguments.erase(kLauncher);
@@ -400,7 +424,13 @@ Node recipe_of_trainer(const Node& config, std::vector<words::Row>& rows, core::
   reader.read();
   rows = reader.rows();
   Node recipe = reader.draft().ordered();
-  take_sharding(config, recipe, diagnostics);
+  if (const Node* file = method.is_factory_v1() ? reader.get("dist_config.config_file") : nullptr) {
+    Node sharding = Node::mapping();
+    sharding.set("deepspeed", *file, file->location());
+    take_sharding(sharding, recipe, diagnostics);
+  } else {
+    take_sharding(config, recipe, diagnostics);
+  }
   if (const Node* launcher = config.find(kLauncher)) take_launcher(*launcher, recipe, diagnostics);
   return recipe;
 }

@@ -13,15 +13,18 @@ namespace runner::cli {
 
 /// Which program reads the arguments, and what it trains.
 struct TrainerMethod {
-  enum class Tool { kTrainer, kTrl, kFactory };
+  enum class Tool { kTrainer, kTrl, kFactory, kFactoryV1 };
   Tool tool = Tool::kTrainer;
   bool is_of_pairs = false;
   std::string pair_loss = "dpo";  ///< with is_of_pairs: the type of roux's loss
   bool is_pretraining = false;    ///< LLaMA-Factory's stage pt
+  core::Node sets = {};           ///< of LLaMA-Factory's version 1, see factory_v1_sets()
   const core::Node* script = nullptr;
 
   bool is_trl() const { return tool == Tool::kTrl; }
-  bool is_factory() const { return tool == Tool::kFactory; }
+  /// Of either version.
+  bool is_factory() const { return tool == Tool::kFactory || is_factory_v1(); }
+  bool is_factory_v1() const { return tool == Tool::kFactoryV1; }
 };
 
 /// The name of the table of words.

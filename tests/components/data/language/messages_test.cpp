@@ -106,6 +106,11 @@ TEST_CASE("a message's content may be parts, and its fields a template's", "[dat
        kTemplate, user + answer + "b<|im_end|>", "b<|im_end|>"},
       {R"({"prompt": "a", "completion": {"role": "assistant", "content": "b"}})", kTemplate, "", "b<|im_end|>"},
       {R"({"prompt": {"role": "user", "content": "a"}, "completion": "b"})", kTemplate, "", "b<|im_end|>"},
+      // LLaMA-Factory's version 1.
+      {R"({"messages": [{"role": "user", "content": [{"type": "text", "value": "a"}], "loss_weight": 0.0},)"
+       R"( {"role": "assistant", "content": [{"type": "text", "value": "b"}], "loss_weight": 0.0},)"
+       R"( {"role": "user", "content": "c"}, {"role": "assistant", "content": "d", "loss_weight": 1.0}]})",
+       kTemplate, user + answer + "b<|im_end|><|im_start|>user:c<|im_end|>" + answer + "d<|im_end|>", "d<|im_end|>"},
       // A set's own names.
       {R"({"chat": [{"who": "customer", "says": "a"}, {"who": "bot", "says": "b"}], "rules": "s"})",
        ", columns: {messages: chat, role: who, content: says, system: rules}, roles: {user: customer, "
