@@ -317,20 +317,58 @@ Result<TextRecord> whole_text(const Node& object, const std::string& key) {
   return TextRecord{.text = read.value()};
 }
 
+/// The field of a conversation whose last message is the completion; "" for a record of another form.
+std::string labelled_messages(const Node& object, const Names& names, const RecordColumns& columns) {
+  if (!columns.messages.empty()) return names.messages;
+  if (has(object, names.pair.prompt) || has(object, names.answer)) return "";
+  return has(object, names.messages) ? names.messages : has(object, kShareGpt) ? kShareGpt : "";
+}
+
+/// Without its label.
+Result<TextRecord> labelled_form(const Node& object, const Names& names, const RecordColumns& columns) {
+  const std::string messages = labelled_messages(object, names, columns);
+  const bool is_instruction = messages.empty() && columns.prompt.empty() && columns.completion.empty() &&
+                              !has(object, names.pair.prompt) && has(object, "instruction");
+  if (messages.empty() && !is_instruction) {
+    for (const std::string& key : {names.pair.prompt, names.answer}) {
+      if (!has(object, key)) {
+        return Failure{
+            key + " is missing",
+            "a record has prompt, completion and label, or messages and label, or prompt, chosen and rejected"};
+      }
+    }
+    return completion(object, names.pair.prompt, names.answer, columns.of_messages);
+  }
+  if (!messages.empty() && !has(object, messages)) return Failure{messages + " is missing", ""};
+  Result<TextRecord> record = !messages.empty()               ? conversation(object, messages, columns)
+                              : columns.instructions_are_chat ? instruction_as_chat(object)
+                                                              : instruction(object);
+  if (!record || record.value().kind != TextRecord::Kind::kMessages) return record;
+  const std::vector<Message>& all = record.value().messages;
+  if (all.size() < 2 || all.back().role != kAssistant) {
+    return Failure{messages + " does not end with an answer to another message, which the label is of",
+                   "leave such records out: on_bad_record: skip"};
+  }
+  record.value().completion_from = all.size() - 1;
+  return record;
+}
+
 /// A prompt, a completion and whether it is a desirable one; or a pair.
-Result<TextRecord> labelled_record(const Node& object, const Names& names, const MessageNames& of_messages) {
-  if (has(object, names.pair.chosen) || has(object, names.pair.rejected)) return pair(object, names.pair, of_messages);
-  for (const std::string& key : {names.pair.prompt, names.answer, names.label}) {
-    if (!has(object, key))
-      return Failure{key + " is missing", "a record has prompt, completion and label, or prompt, chosen and rejected"};
+Result<TextRecord> labelled_record(const Node& object, const Names& names, const RecordColumns& columns) {
+  if (has(object, names.pair.chosen) || has(object, names.pair.rejected))
+    return pair(object, names.pair, columns.of_messages);
+  Result<TextRecord> record = labelled_form(object, names, columns);
+  if (!record) return record;
+  if (!has(object, names.label)) {
+    return Failure{names.label + " is missing",
+                   "a record has prompt, completion and label, or messages and label, or prompt, chosen and rejected"};
   }
   const Node& label = *object.find(names.label);
   if (!label.is_bool()) {
     return Failure{names.label + " is " + type_of(label) + ", not true or false",
                    "write " + names.label + ": true for a desirable completion, false for another"};
   }
-  Result<TextRecord> record = completion(object, names.pair.prompt, names.answer, of_messages);
-  if (record) record.value().desirable = label.as_bool();
+  record.value().desirable = label.as_bool();
   return record;
 }
 
@@ -375,7 +413,8 @@ std::vector<std::string> fields_of(const TextRecord& record, const Node& object,
       return {"instruction", "input", "output"};
     case TextRecord::Kind::kMessages:
       if (is_instruction) return {"instruction", "input", "output", "system", "history"};
-      if (record.completion_from > 0) return {names.pair.prompt, names.answer};
+      if (record.completion_from > 0 && has(object, names.answer) && columns.messages.empty())
+        return {names.pair.prompt, names.answer};
       return {has(object, names.messages) ? names.messages : kShareGpt,
               columns.system.empty() ? kSystem : columns.system};
     case TextRecord::Kind::kPair:
@@ -421,7 +460,7 @@ Result<TextRecord> parse_text_record(const std::string& line, const RecordColumn
   if (!object.is_mapping()) return Failure{"not an object", ""};
   const Names names = names_of(columns);
   Result<TextRecord> record =
-      columns.labelled ? labelled_record(object, names, columns.of_messages) : read_form(object, names, columns);
+      columns.labelled ? labelled_record(object, names, columns) : read_form(object, names, columns);
   if (!record) return record;
   if (!columns.labelled && is_bad_answer(record.value(), object)) {
     return Failure{"label is false: a bad answer would be learnt as a good one",

@@ -145,6 +145,9 @@ TEST_CASE("a word counts beside the keys that it needs", "[words]") {
   }
   CHECK_FALSE(has(read("bf16: true", "llama_factory_v1").recipe, "precision"));
   CHECK_FALSE(has(read("seed: 1", "llama_factory_v1").recipe, "adapters"));
+  CHECK(has(table_text(read("rl: dpo\nsimpo_gamma: 1").rows, 120), "it counts only beside rl: simpo"));
+  CHECK(has(read("rl: kto\nrl_beta: 0.3\norpo_alpha: 0.2\nkto_desirable_weight: 2").recipe,
+            R"("loss": {"type": "kto", "beta": 0.3, "desirable_weight": 2})"));
 }
 
 TEST_CASE("a key is in one part of the table, and refused where an error is", "[words]") {
@@ -201,9 +204,6 @@ TEST_CASE("what cannot be kept is an error with a remedy", "[words]") {
         "a.yml:1:12: error: optimizer adamw_torhc has no equivalent\n  hint: did you mean adamw_torch?\n");
   CHECK(read("relora: true").problems ==
         "a.yml:1:1: error: relora has no equivalent: weights are not merged and restarted\n  hint: remove it\n");
-  CHECK(read("rl: kto").problems ==
-        "a.yml:1:5: error: rl kto is not supported yet: trainings of single labelled records are not imported yet\n"
-        "  hint: write `loss: {type: kto}` into a recipe\n");
   CHECK(read("peft_config: lora", "llama_factory_v1").problems ==
         "a.yml:1:14: error: peft_config must be a mapping\n  hint: write peft_config: {name: ...}, or remove it\n");
   CHECK(read("dist_config: []", "llama_factory_v1").problems ==

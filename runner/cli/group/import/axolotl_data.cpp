@@ -255,7 +255,8 @@ class Sets {
     if (const Node* kind = reader_.get("rl")) {
       const words::Word& word = *words::find(words::table_of("axolotl").words, "rl");
       const bool is_taken = reader_.outcome_of(word, *kind).kind == Kind::kTaken;
-      return is_taken ? take_pair(set, draft) : void();  // another one is an error already
+      if (!is_taken) return;  // an error already
+      return lower(kind->scalar_text()) == "kto" ? take_labelled(set, draft) : take_pair(set, draft);
     }
     const std::string form = type != nullptr && type->is_string() ? lower(type->as_string()) : "";
     if (form == "completion" || form == "pretrain") {
@@ -417,6 +418,34 @@ class Sets {
     take_names(set, draft);
     if (known->chat_format[0] == '\0') return take_chat_format(set, draft);
     draft.put("chat_format", Node::string(known->chat_format));
+  }
+
+  /// Fields of labelled records: texts, or a conversation.
+  void take_labelled(const Node& set, words::Draft& draft) {
+    const Node* type = set.find("type");
+    const std::string form = type != nullptr && type->is_string() ? lower(type->as_string()) : "";
+    for (const auto& [name, format] : {std::pair{"chatml.argilla_chat", "chatml"}, {"llama3.argilla_chat", "llama3"}}) {
+      if (form != name) continue;
+      draft.put("columns.messages", Node::string("completion"));
+      return draft.put("chat_format", Node::string(format));
+    }
+    const bool is_own = type != nullptr && type->is_mapping();
+    bool has_format = false;
+    for (const auto& [key, usual] : {std::pair{"prompt_format", "{prompt}"}, {"completion_format", "{completion}"}}) {
+      const Node* format = is_own ? asked(*type, key) : nullptr;
+      has_format = has_format || (format != nullptr && format->scalar_text() != usual);
+    }
+    if (!is_own || has_format) {
+      return refuse_form(
+          set,
+          "write records of {prompt, completion, label} as whole texts, with type: {field_prompt: prompt}; "
+          "or {completion, label} with the messages in completion, and type: llama3.argilla_chat");
+    }
+    for (const auto& [key, column] :
+         {std::pair{"field_prompt", "prompt"}, {"field_completion", "completion"}, {"field_label", "label"}}) {
+      const Node* field = asked(*type, key);
+      if (field != nullptr && field->scalar_text() != column) draft.put(std::string("columns.") + column, *field);
+    }
   }
 
   void take_chat_format(const Node& set, words::Draft& draft) {

@@ -293,35 +293,12 @@ void take_losses(Reader& reader) {
   }
 }
 
-/// What only some kinds of `rl` read.
+/// What `rl` says of the loss and of dropout.
 void take_preferences(Reader& reader) {
   const Node* kind = reader.get("rl");
-  if (kind == nullptr) return;
-  const std::string name = lower(kind->scalar_text());
-  struct Word {
-    const char *key, *path;
-    std::vector<std::string> kinds;
-  };
-  const std::vector<std::string> all = {"dpo", "ipo", "orpo", "simpo"};
-  const Word words[] = {{"orpo_alpha", "loss.beta", all},  // rl_beta goes before it
-                        {"dpo_beta", "loss.beta", all},
-                        {"rl_beta", "loss.beta", all},
-                        {"simpo_gamma", "loss.simpo_gamma", {"simpo"}},
-                        {"cpo_alpha", "loss.cpo_alpha", {"simpo"}},
-                        {"dpo_label_smoothing", "loss.label_smoothing", {"dpo"}},
-                        {"dpo_loss_type", "", {"dpo"}},
-                        {"dpo_loss_weights", "", {"dpo"}}};
-  for (const Word& word : words) {
-    const Node* value = reader.get(word.key);
-    if (value == nullptr) continue;
-    if (std::find(word.kinds.begin(), word.kinds.end(), name) == word.kinds.end()) {
-      reader.note(word.key, Kind::kNoEffect, "it counts only beside rl: " + word.kinds.front());
-    } else if (word.path[0] != '\0') {
-      reader.draft().put(word.path, *value);
-    }
-  }
-  if (name == "dpo") take_losses(reader);
-  if (name != "dpo" && name != "ipo" && name != "orpo" && name != "simpo") return;
+  const Node* loss = reader.draft().find("loss.type");
+  if (kind == nullptr || loss == nullptr) return;  // another one is an error already
+  if (lower(kind->scalar_text()) == "dpo") take_losses(reader);
   // TRL trains on pairs without dropout, that of adapters included.
   reader.draft().put("model.type", Node::string("transformers"));
   reader.draft().put("model.dropout", Node::floating(0.0));

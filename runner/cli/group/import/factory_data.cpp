@@ -157,16 +157,22 @@ class Sets {
       return refuse("tools of the records of " + name_ +
                         " are written by the chat template of the tokenizer, and template names another format",
                     "remove template, or write the tools into the system message");
-    if (!text_of(columns, "kto_tag").empty())
-      return refuse("single labelled records, as those of " + name_ + ", are not trained yet",
-                    "use pairs, and stage: dpo");
+    const std::string label = text_of(columns, "kto_tag");
+    const bool is_kto = method_.pair_loss == "kto";
+    if (is_kto && label.empty()) {
+      return refuse("stage kto learns from labels, and " + name_ + " names no kto_tag",
+                    "write its field into columns of dataset_info.json, or use stage: dpo with pairs");
+    }
+    if (!is_kto && !label.empty())
+      return refuse("the records of " + name_ + " have labels, which only stage kto learns from", "use stage: kto");
+    if (is_kto && label != "label") columns_.set("label", Node::string(label));
     if (method_.is_pretraining) {
       const std::string field = text_of(columns, "prompt");
       columns_.set("text", Node::string(field.empty() ? "instruction" : field));
       if (field == "text") columns_.erase("text");
       return;
     }
-    if (method_.is_of_pairs) return take_pairs(entry);
+    if (method_.is_of_pairs && !is_kto) return take_pairs(entry);
     const std::string form = text_of(entry, "formatting");
     return form == "sharegpt" || form == "openai" ? take_messages(entry) : take_instructions(columns);
   }

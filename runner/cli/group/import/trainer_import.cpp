@@ -92,9 +92,10 @@ TrainerMethod method_of(const Node& config, core::Diagnostics& diagnostics) {
   };
   if (method.is_factory()) {
     const Node* stage = config.find("stage");
-    method.is_of_pairs = stage != nullptr && stage->scalar_text() == "dpo";
+    const bool is_kto = stage != nullptr && stage->scalar_text() == "kto";
+    method.is_of_pairs = is_kto || (stage != nullptr && stage->scalar_text() == "dpo");
     method.is_pretraining = stage != nullptr && stage->scalar_text() == "pt";
-    method.pair_loss = pair_loss_of(config);
+    method.pair_loss = is_kto ? "kto" : pair_loss_of(config);
   } else {
     const bool is_cpo = method.script != nullptr ? in_script("cpo") : asks("cpo_alpha") || asks("simpo_gamma");
     method.is_of_pairs = method.script != nullptr ? of_pairs : is_cpo || asks("beta");
@@ -290,9 +291,11 @@ void take_orpo(Reader& reader, const TrainerMethod& method) {
 void take_kto(Reader& reader, const TrainerMethod& method) {
   put_if_said(reader, "desirable_weight", "loss.desirable_weight");
   put_if_said(reader, "undesirable_weight", "loss.undesirable_weight");
-  for (const char* key :
-       {"label_smoothing", "ld_alpha", "discopop_tau", "loss_weights", "cpo_alpha", "simpo_gamma", "alpha"})
+  for (const char* key : {"label_smoothing", "dpo_label_smoothing", "ld_alpha", "discopop_tau", "loss_weights",
+                          "cpo_alpha", "simpo_gamma", "alpha", "pref_loss"})
     reader.note(key, Kind::kNoEffect, "KTO does not read it");
+  if (const Node* likelihood = reader.get("pref_ftx"))
+    reader.refuse(*likelihood, "pref_ftx", "pref_ftx adds a likelihood to KTO, which roux does not", "remove pref_ftx");
   const Node* kind = reader.get("loss_type");
   if (kind == nullptr) return;
   const std::string name = lower(kind->scalar_text());

@@ -120,6 +120,38 @@ TEST_CASE("labelled conversations, other names and lengths", "[data][jsonl][labe
   }
 }
 
+TEST_CASE("a label beside messages or an instruction is of the last answer", "[data][jsonl][labelled]") {
+  const std::string messages =
+      R"("messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"},)"
+      R"( {"role": "user", "content": "c"}, {"role": "assistant", "content": "d"}])";
+  const TokenizerFolder folder(
+      "{" + messages +
+      R"(, "label": false})"
+      "\n"
+      R"({"conversations": [{"from": "human", "value": "a"}, {"from": "gpt", "value": "b"}], "system": "s", "label": true})"
+      "\n"
+      R"({"instruction": "a", "input": "e", "output": "b", "label": true})"
+      "\n");
+  const auto turn = [](const char* role, const std::string& text) {
+    return "<|im_start|>" + std::string(role) + "\n" + text + "<|im_end|>\n";
+  };
+  const std::string begin = "<|im_start|>assistant\n";
+  const std::string first = turn("user", "a") + turn("assistant", "b") + turn("user", "c") + begin;
+  const std::string second = turn("system", "s") + turn("user", "a") + begin;
+  const std::string third = turn("user", "a\ne") + begin;
+  const std::string b = "[b<|im_end|>\n]", d = "[d<|im_end|>\n]";
+  const std::vector<Row> expected = {
+      {first + d, first + b, false}, {second + b, second + d, true}, {third + b, third + b, true}};
+  CHECK((rows_of(block(", chat_format: chatml")) == expected));
+  // A field of another name, also where it is called as that of a completion.
+  folder.write(
+      "a.jsonl",
+      R"({"completion": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}], "good": true})"
+      "\n");
+  const std::string named = ", chat_format: chatml, columns: {messages: completion, label: good}";
+  CHECK((rows_of(block(named)).front() == Row{turn("user", "a") + begin + b, turn("user", "a") + begin + b, true}));
+}
+
 TEST_CASE("what is no labelled record is refused with its line", "[data][jsonl][labelled]") {
   struct Case {
     const char *record, *more, *message;
@@ -136,6 +168,14 @@ TEST_CASE("what is no labelled record is refused with its line", "[data][jsonl][
       {R"({"prompt": "a", "completion": 1, "label": true})", "", "a.jsonl:1: completion is a number, not a text"},
       {R"({"prompt": "a", "completion": "b", "label": true})", ", columns: {label: good}",
        "a.jsonl:1: good is missing"},
+      {R"({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]})",
+       ", chat_format: chatml", "a.jsonl:1: label is missing"},
+      {R"({"messages": [{"role": "assistant", "content": "b"}, {"role": "user", "content": "a"}], "label": true})",
+       ", chat_format: chatml", "a.jsonl:1: messages does not end with an answer"},
+      {R"({"messages": [{"role": "assistant", "content": "b"}], "label": true})", ", chat_format: chatml",
+       "a.jsonl:1: messages does not end with an answer"},
+      {R"({"prompt": "a", "completion": "b", "label": true})", ", columns: {messages: chat}",
+       "a.jsonl:1: chat is missing"},
       {R"({"prompt": "a", "completion": "b", "label": true})", ", loss_on: all", "data.train.loss_on is all"},
       {R"({"prompt": "a", "completion": "b", "label": true})", ", loss_on: last", "data.train.loss_on is last"},
       {R"({"prompt": "a", "completion": "b", "label": true})", ", packing: true", "data.train.packing is true"},
