@@ -92,8 +92,10 @@ Node converted(const Node& value, Word::As as) {
 }  // namespace
 
 Reader::Reader(const Table& table, const Node& config, const std::map<std::string, Rule>& rules,
-               core::Diagnostics& diagnostics)
-    : table_(table), config_(config), rules_(rules), diagnostics_(diagnostics) {}
+               core::Diagnostics& diagnostics, std::map<std::string, std::string> facts)
+    : table_(table), config_(config), rules_(rules), diagnostics_(diagnostics) {
+  for (auto& [name, value] : facts) facts_.emplace(name, Node::string(std::move(value)));
+}
 
 void Reader::read() {
   read_block(config_, table_.words, "", draft_);
@@ -143,16 +145,28 @@ void Reader::read_block(const Node& block, const std::vector<Word>& words, const
   // In the order of the words, so that a later one of the same path goes before an earlier one.
   std::stable_sort(known.begin(), known.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   for (const auto& [word, entry] : known) judge(*entry, *word, block, prefix, draft);
+  put_fallbacks(block, words, draft, /*computed=*/false);
+  put_fallbacks(block, words, draft, /*computed=*/true);
+}
+
+void Reader::put_fallbacks(const Node& block, const std::vector<Word>& words, Draft& draft, bool computed) const {
   for (const Word& word : words) {
     const Node* value = block.find(word.key);
     const bool is_left_to_tool = word.fallback && (value == nullptr || value->is_null());
-    if (is_left_to_tool && draft.find(word.path) == nullptr && idle(word, word.outcome, block).empty())
+    if (!is_left_to_tool || computed != !word.fallback_of.empty() || draft.find(word.path) != nullptr) continue;
+    if (!idle(word, word.outcome, block).empty()) continue;
+    const Node* base = computed ? draft.find(word.fallback_of) : nullptr;
+    if (!computed) {
       draft.put(word.path, *word.fallback);
+    } else if (base != nullptr && base->is_integer() && word.fallback->is_integer()) {
+      draft.put(word.path, Node::integer(word.fallback->as_integer() * base->as_integer()));
+    }
   }
 }
 
 std::string Reader::idle(const Word& word, const Outcome& outcome, const Node& block) const {
-  const auto beside = [&](const std::string& key) {
+  const auto beside = [&](const std::string& key) -> const Node* {
+    if (const auto fact = facts_.find(key); fact != facts_.end()) return &fact->second;
     const Node* value = block.find(key);
     return value != nullptr && asks(*value) ? value : get(key);
   };
@@ -162,6 +176,8 @@ std::string Reader::idle(const Word& word, const Outcome& outcome, const Node& b
   }
   for (const auto& [key, values] : word.when) {
     const Node* value = beside(key);
+    const Word* other = value == nullptr && block.find(key) == nullptr ? find(table_.words, key) : nullptr;
+    if (other != nullptr && other->fallback) value = &*other->fallback;
     if (value != nullptr && std::find(values.begin(), values.end(), text_of(*value)) != values.end()) continue;
     const std::span others = std::span(values).first(values.size() - 1);
     return "it counts only beside " + key + ": " + core::joined(others) + (others.empty() ? "" : " or ") +

@@ -34,9 +34,10 @@ class Reader {
   /// the configuration has it or not.
   using Rule = std::function<void(Reader&)>;
 
-  /// The arguments have to outlive it.
+  /// The arguments have to outlive it. `facts` of the whole configuration stand for keys of these names in the
+  /// conditions of entries.
   Reader(const Table& table, const core::Node& config, const std::map<std::string, Rule>& rules,
-         core::Diagnostics& diagnostics);
+         core::Diagnostics& diagnostics, std::map<std::string, std::string> facts = {});
 
   /// Reads the whole configuration into draft().
   void read();
@@ -64,6 +65,7 @@ class Reader {
   bool asks(const core::Node& value) const;
   /// Why a word says nothing beside the other keys of its block; "" where it counts.
   std::string idle(const Word& word, const Outcome& outcome, const core::Node& block) const;
+  void put_fallbacks(const core::Node& block, const std::vector<Word>& words, Draft& draft, bool computed) const;
   void judge(const core::Node::Entry& entry, const Word& word, const core::Node& block, const std::string& prefix,
              Draft& draft);
   void judge_value(const core::Node::Entry& entry, const Word& word, const core::Node& block, const std::string& prefix,
@@ -76,6 +78,7 @@ class Reader {
   const core::Node& config_;
   const std::map<std::string, Rule>& rules_;
   core::Diagnostics& diagnostics_;
+  std::map<std::string, core::Node> facts_;
   Draft draft_;
   std::vector<Row> rows_;
 };

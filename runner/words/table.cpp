@@ -93,7 +93,11 @@ Word word_of(const Node::Entry& entry, const Node& top) {
   if (const Node* when = node.find("when")) {
     for (const Node::Entry& other : when->entries()) word.when.emplace_back(other.key, texts_of(*when, other.key));
   }
-  if (const Node* fallback = node.find("default")) word.fallback = *fallback;
+  if (const Node* fallback = node.find("default")) {
+    const bool is_computed = fallback->is_mapping() && fallback->find("of") != nullptr;
+    word.fallback = is_computed ? *fallback->find("times") : *fallback;
+    if (is_computed) word.fallback_of = text_of(*fallback, "of");
+  }
   word.nothing = texts_of(node, "nothing");
   if (const Node* values = node.find("values")) {
     for (const Node::Entry& value : values->entries()) word.values.emplace_back(value.key, outcome_of(value.value));

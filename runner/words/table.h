@@ -49,6 +49,7 @@ struct Word {
   std::vector<std::pair<std::string, Outcome>> values = {};  ///< by the value's text in any case, or its JSON
   std::optional<Outcome> other = {};                         ///< of a value that `values` lacks; nothing: an error
   std::optional<core::Node> fallback = {};                   ///< what the tool does where the key is not there
+  std::string fallback_of = {};                              ///< ... times the value at this path of the recipe
   std::vector<std::string> nothing = {};                     ///< values that ask for nothing, as texts
   std::vector<Word> inner = {};                              ///< keys of the mapping, or of each mapping of the list
 };
@@ -71,8 +72,9 @@ struct Word {
 /// takes the entries of another table, which the table's own replace; that one extends none.
 ///
 /// `needs`, `unless` and `"when": {KEY: VALUE or [VALUES]}`, in lower case, say beside which keys an entry counts:
-/// those of its own block first, then of the top (`dist_config.name`). A `default` is written where a block is there
-/// and its key is not.
+/// those of its own block first, then of the top (`dist_config.name`); KEY may also be a fact that the reader is given,
+/// such as the loss of a command. A `default` is written where a block is there, its key is not, and it would count;
+/// `{"of": PATH, "times": NUMBER}` is computed from another key of the recipe. A key that is not there is its default.
 struct Table {
   std::string name, tool, source;
   std::vector<Word> words;

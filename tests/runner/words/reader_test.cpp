@@ -150,6 +150,24 @@ TEST_CASE("a word counts beside the keys that it needs", "[words]") {
             R"("loss": {"type": "kto", "beta": 0.3, "desirable_weight": 2})"));
 }
 
+TEST_CASE("a default may be computed, and a condition a fact of the whole configuration", "[words]") {
+  CHECK(has(read("lora_rank: 12", "llama_factory").recipe,
+            R"("r": 12, "target_modules": "all-linear", "lora_alpha": 24)"));
+  CHECK_FALSE(has(read("finetuning_type: full", "llama_factory").recipe, "adapters"));
+  CHECK(has(table_text(read("finetuning_type: full\nlora_rank: 4", "llama_factory").rows, 120),
+            "it counts only beside finetuning_type: lora"));
+  const Node config = yaml("beta: 0.2\ncpo_alpha: 0\nld_alpha: 0.5");
+  const Table& table = table_of("trl");
+  const auto rules = no_rules(table);
+  core::Diagnostics diagnostics;
+  Reader reader(table, config, rules, diagnostics, {{"loss", "cpo"}});
+  reader.read();
+  CHECK(reader.draft().find("loss.beta")->as_double() == 0.2);
+  CHECK(reader.draft().find("loss.cpo_alpha")->as_integer() == 0);
+  CHECK(reader.draft().find("loss.ld_alpha") == nullptr);
+  CHECK(reader.rows().back().text == "it counts only beside loss: dpo");
+}
+
 TEST_CASE("a key is in one part of the table, and refused where an error is", "[words]") {
   const Node config = yaml("learning_rate: -1\nseed: 3\nreport_to: [wandb, nothing]\n");
   const Table& table = table_of("trainer");

@@ -129,9 +129,11 @@ void take_model(Reader& reader, const TrainerMethod& /*method*/) {
 }
 
 /// Adapters to begin from, which say what they are themselves.
-void take_adapter_folders(Reader& reader, const Node& paths) {
+void take_adapters(Reader& reader, const TrainerMethod& /*method*/) {
+  const Node* paths = reader.get("adapter_name_or_path");
+  if (paths == nullptr || reader.draft().find("adapters") == nullptr) return;
   Node adapters = Node::sequence();
-  for (const Node& path : items_of(paths)) {
+  for (const Node& path : items_of(*paths)) {
     Node adapter = Node::mapping();
     adapter.set("type", Node::string("lora"));
     if (!adapters.items().empty())
@@ -140,56 +142,6 @@ void take_adapter_folders(Reader& reader, const Node& paths) {
     adapters.items().push_back(std::move(adapter));
   }
   reader.draft().put("adapters", std::move(adapters));
-}
-
-/// `all` and `all-linear` as one word, names as a list.
-Node layers_of(const Node& written) {
-  const std::vector<Node> names = items_of(written);
-  const std::string first = names.size() == 1 ? names.front().scalar_text() : "";
-  return first == "all" || first == "all-linear" ? Node::string("all-linear") : Node::sequence(names);
-}
-
-/// LLaMA-Factory trains an adapter where it says nothing; the others where use_peft says so.
-void take_adapter(Reader& reader, const TrainerMethod& method) {
-  const Node* type = reader.get("finetuning_type");
-  const bool adapts =
-      method.is_factory() ? type == nullptr || lower(type->scalar_text()) == "lora" : reader.get("use_peft") != nullptr;
-  static constexpr const char* kKeys[] = {
-      "lora_r",     "lora_rank", "lora_alpha",        "lora_dropout",        "lora_target", "lora_target_modules",
-      "use_rslora", "use_dora",  "additional_target", "lora_modules_to_save"};
-  if (!adapts) {
-    for (const char* key : kKeys)
-      reader.note(key, Kind::kNoEffect,
-                  method.is_factory() ? "finetuning_type is not lora" : "without use_peft it says nothing");
-    return;
-  }
-  if (const Node* paths = reader.get("adapter_name_or_path")) {
-    for (const char* key : kKeys) reader.note(key, Kind::kNoEffect, "the adapter's folder says it");
-    return take_adapter_folders(reader, *paths);
-  }
-  const auto first_of = [&](const char* one, const char* other) {
-    return reader.get(one) != nullptr ? reader.get(one) : reader.get(other);
-  };
-  const auto put = [&](const char* key, Node value) {
-    reader.draft().put(std::string("adapters[lora].") + key, std::move(value));
-  };
-  const Node* rank = first_of("lora_r", "lora_rank");
-  const Node r = rank != nullptr ? *rank : Node::integer(method.is_factory() ? 8 : 16);
-  put("r", r);
-  const std::int64_t twice = r.is_integer() ? 2 * r.as_integer() : 32;
-  const Node* alpha = reader.get("lora_alpha");
-  put("lora_alpha", alpha != nullptr ? *alpha : Node::integer(method.is_factory() ? twice : 32));
-  const Node* dropout = reader.config().find("lora_dropout");
-  const bool has_dropout = dropout != nullptr && dropout->is_number();
-  if (has_dropout || !method.is_factory()) put("lora_dropout", has_dropout ? *dropout : Node::floating(0.05));
-  const Node* targets = first_of("lora_target", "lora_target_modules");
-  if (targets != nullptr || method.is_factory())
-    put("target_modules", targets != nullptr ? layers_of(*targets) : Node::string("all-linear"));
-  if (const Node* saved = first_of("additional_target", "lora_modules_to_save"))
-    put("modules_to_save", Node::sequence(items_of(*saved)));
-  for (const char* key : {"use_rslora", "use_dora"}) {
-    if (const Node* value = reader.get(key)) put(key, *value);
-  }
 }
 
 /// `loss_type` and `loss_weights` of pairs; whether `label_smoothing` counts.
@@ -236,23 +188,16 @@ bool take_losses(Reader& reader, const TrainerMethod& method) {
   return smooths || !method.is_trl();
 }
 
-void put_if_said(Reader& reader, const char* key, const char* path) {
-  if (const Node* value = reader.get(key)) reader.draft().put(path, *value);
-}
-
 void take_dpo(Reader& reader, const TrainerMethod& method) {
-  put_if_said(reader, "ld_alpha", "loss.ld_alpha");
-  put_if_said(reader, "discopop_tau", "loss.discopop_tau");
-  for (const char* key : {"cpo_alpha", "simpo_gamma", "alpha"}) reader.note(key, Kind::kNoEffect, "it is one of CPO");
   const bool smooths = take_losses(reader, method);
-  const char* key = method.is_factory() ? "dpo_label_smoothing" : "label_smoothing";
-  if (!smooths) reader.note(key, Kind::kNoEffect, "TRL smooths robust and exo_pair alone");
-  if (smooths) put_if_said(reader, key, "loss.label_smoothing");
+  if (!method.is_trl()) return;
+  const Node* smoothing = reader.get("label_smoothing");
+  if (!smooths) reader.note("label_smoothing", Kind::kNoEffect, "TRL smooths robust and exo_pair alone");
+  if (smooths && smoothing != nullptr) reader.draft().put("loss.label_smoothing", *smoothing);
 }
 
 /// CPO and SimPO. AlphaPO is SimPO without the likelihood, with `alpha`.
 void take_cpo(Reader& reader, const TrainerMethod& method) {
-  put_if_said(reader, "simpo_gamma", "loss.simpo_gamma");
   if (method.is_factory()) {
     const Node* likelihood = reader.get("pref_ftx");
     reader.draft().put("loss.loss_type", Node::string("simpo"));
@@ -260,13 +205,9 @@ void take_cpo(Reader& reader, const TrainerMethod& method) {
     if (likelihood != nullptr) {
       reader.note("pref_ftx", Kind::kChanged, "loss.cpo_alpha; the mean is over all tokens, and not over pairs");
     }
-    return reader.note("dpo_label_smoothing", Kind::kNoEffect, "of other losses than simpo");
+    return;
   }
-  put_if_said(reader, "alpha", "loss.alpha");
-  put_if_said(reader, "label_smoothing", "loss.label_smoothing");
-  // 0 is a weight, too.
-  if (const Node* weight = reader.config().find("cpo_alpha"); weight != nullptr && weight->is_number())
-    reader.draft().put("loss.cpo_alpha", *weight);
+  if (const Node* smoothing = reader.get("label_smoothing")) reader.draft().put("loss.label_smoothing", *smoothing);
   const Node* kind = reader.get("loss_type");
   if (kind == nullptr) return;
   const std::string name = lower(kind->scalar_text());
@@ -280,8 +221,7 @@ void take_cpo(Reader& reader, const TrainerMethod& method) {
 }
 
 void take_orpo(Reader& reader, const TrainerMethod& method) {
-  for (const char* key : {"label_smoothing", "dpo_label_smoothing", "loss_type", "cpo_alpha", "simpo_gamma", "alpha"})
-    reader.note(key, Kind::kNoEffect, "ORPO does not read it");
+  reader.note("loss_type", Kind::kNoEffect, "ORPO does not read it");
   const Node* likelihood = method.is_factory() ? reader.get("pref_ftx") : nullptr;
   if (likelihood == nullptr) return;
   reader.refuse(*likelihood, "pref_ftx", "pref_ftx adds to the likelihood that ORPO has already", "remove pref_ftx");
@@ -289,11 +229,6 @@ void take_orpo(Reader& reader, const TrainerMethod& method) {
 
 /// Of single labelled records, or of pairs, which are two of them.
 void take_kto(Reader& reader, const TrainerMethod& method) {
-  put_if_said(reader, "desirable_weight", "loss.desirable_weight");
-  put_if_said(reader, "undesirable_weight", "loss.undesirable_weight");
-  for (const char* key : {"label_smoothing", "dpo_label_smoothing", "ld_alpha", "discopop_tau", "loss_weights",
-                          "cpo_alpha", "simpo_gamma", "alpha", "pref_loss"})
-    reader.note(key, Kind::kNoEffect, "KTO does not read it");
   if (const Node* likelihood = reader.get("pref_ftx"))
     reader.refuse(*likelihood, "pref_ftx", "pref_ftx adds a likelihood to KTO, which roux does not", "remove pref_ftx");
   const Node* kind = reader.get("loss_type");
@@ -317,8 +252,6 @@ bool is_of_dpo(Reader& reader) {
 }
 
 void take_pairs(Reader& reader, const TrainerMethod& method) {
-  reader.draft().put("loss.type", Node::string(method.pair_loss));
-  put_if_said(reader, method.is_factory() ? "pref_beta" : "beta", "loss.beta");
   if (method.pair_loss == "orpo") {
     take_orpo(reader, method);
   } else if (method.pair_loss == "cpo") {
@@ -354,11 +287,6 @@ void take_method(Reader& reader, const TrainerMethod& method) {
     reader.draft().put("optimizer.lr", Node::floating(method.is_of_pairs ? 1e-6 : 2e-5));
   if (const Node* rate = reader.get("learning_rate")) reader.draft().put("optimizer.lr", *rate);
   if (method.is_of_pairs) return take_pairs(reader, method);
-  static constexpr const char* kOfPairs[] = {
-      "beta",      "ld_alpha",  "discopop_tau",        "label_smoothing", "loss_weights", "disable_dropout",
-      "pref_beta", "pref_loss", "dpo_label_smoothing", "pref_ftx",        "cpo_alpha",    "simpo_gamma",
-      "alpha"};
-  for (const char* key : kOfPairs) reader.note(key, Kind::kNoEffect, "of the training on pairs");
   const Node* kind = method.is_trl() ? reader.get("loss_type") : nullptr;
   if (kind != nullptr && taken(reader, method, "loss_type", *kind)) {
     reader.refuse(*kind, "loss_type", "loss_type " + kind->scalar_text() + " is of the training on pairs",
@@ -376,7 +304,7 @@ std::map<std::string, Reader::Rule> rules_of(const TrainerMethod& method) {
   };
   return {
       {"model", with(take_model)},
-      {"adapter", with(take_adapter)},
+      {"adapter", with(take_adapters)},
       {"method", with(take_method)},
       {"data", with(method.is_factory_v1() ? take_factory_v1_data
                     : method.is_factory()  ? take_factory_data
@@ -423,7 +351,9 @@ Node recipe_of_trainer(const Node& config, std::vector<words::Row>& rows, core::
   arguments.erase(kScript);
   arguments.erase(kLauncher);
   const auto rules = rules_of(method);
-  Reader reader(words::table_of(words_of(method)), arguments, rules, diagnostics);
+  Reader reader(words::table_of(words_of(method)), arguments, rules, diagnostics,
+                {{"loss", method.is_of_pairs ? method.pair_loss : ""}});
+  if (method.is_of_pairs) reader.draft().put("loss.type", Node::string(method.pair_loss));
   reader.read();
   rows = reader.rows();
   Node recipe = reader.draft().ordered();
