@@ -35,6 +35,12 @@ std::string shown(const Node& value) {
   return first.size() < safe.size() ? std::string(first) + "..." : safe;
 }
 
+/// A text, or a list of one.
+bool names_one(const Node& value) {
+  if (value.is_sequence()) return value.items().size() == 1 && value.items().front().is_string();
+  return value.is_string();
+}
+
 /// The places of a value and of all that is in it.
 void add_places(const Node& value, std::vector<core::Location>& places) {
   places.push_back(value.location());
@@ -251,6 +257,11 @@ void Reader::judge_value(const Node::Entry& entry, const Word& word, const Node&
   const Outcome outcome = outcome_of(word, entry.value);
   if (const std::string why = idle(word, outcome, block); !why.empty())
     return add_row(entry, Kind::kNoEffect, prefix + entry.key, why);
+  if (word.as == Word::As::kModel && !names_one(entry.value)) {
+    add_row(entry, Kind::kTaken, prefix + entry.key, "");
+    return refuse(entry.value, prefix + entry.key, prefix + entry.key + " must be the name of one folder",
+                  "write " + entry.key + ": FOLDER, or OWNER/NAME of the Hub");
+  }
   tell(entry, outcome, prefix + entry.key, word);
   const bool is_taken = outcome.kind == Kind::kTaken || outcome.kind == Kind::kChanged;
   if (!word.rule.empty() || !is_taken) return;

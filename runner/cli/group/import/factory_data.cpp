@@ -12,6 +12,7 @@
 
 #include "runner/cli/group/import/import_parts.h"
 #include "runner/cli/group/import/trainer_data.h"
+#include "runner/cli/group/import/trainer_rules.h"
 #include "runner/core/json.h"
 #include "runner/core/platform/files.h"
 #include "runner/core/text/suggest.h"
@@ -339,7 +340,7 @@ void take_factory_data(Reader& reader, const TrainerMethod& method) {
   }
   if (method.is_pretraining) reader.note("template", Kind::kNoEffect, "texts are learnt as they are");
   double held_out = 0;
-  if (const Node* part = reader.get("val_size"); part != nullptr && part->is_number() && part->as_double() > 0)
+  if (const Node* part = number_of(reader, "val_size"); part != nullptr && part->as_double() > 0)
     held_out = part->as_double();
   const SetMixture mixture = mixture_of(reader, method, train.size());
   put_sets(reader, std::move(train), std::move(val), {"val_size", held_out}, mixture);

@@ -171,6 +171,21 @@ class Set {
   Node made_;
 };
 
+/// Blocks name what they configure.
+void check_names(Reader& reader) {
+  for (const auto& [key, usual] :
+       {std::pair{"peft_config", "lora"}, {"dist_config", "fsdp2"}, {"optim_config", "muon"}}) {
+    const Node* block = reader.get(key);
+    if (block == nullptr || !block->is_mapping() || block->find("name") != nullptr) continue;
+    reader.refuse(*block, key, std::string(key) + " has no name", std::string("write name: ") + usual + " into it");
+  }
+  const Node *name = reader.get("dist_config.name"), *file = reader.get("dist_config.config_file");
+  if (name != nullptr && name->scalar_text() == "deepspeed" && file == nullptr) {
+    reader.refuse(*name, "dist_config.name", "deepspeed has no config_file",
+                  "write config_file: FILE into dist_config");
+  }
+}
+
 }  // namespace
 
 bool is_factory_v1(const Node& config) {
@@ -185,7 +200,7 @@ bool is_factory_v1(const Node& config) {
 
 Node factory_v1_sets(const Node& config, core::Diagnostics& diagnostics) {
   const Node* name = config.find("train_dataset");
-  if (name == nullptr || !words::asks_for_something(*name)) return Node::null();
+  if (name == nullptr || !name->is_string() || name->as_string().empty()) return Node::null();
   const std::string path = name->scalar_text();
   if (!path.ends_with(".yaml") && !path.ends_with(".yml"))
     return set_of(path, is_here(path) || is_record_file(path), name->location());
@@ -215,11 +230,17 @@ bool has_pairs(const Node& sets) {
 }
 
 void take_factory_v1_data(Reader& reader, const TrainerMethod& method) {
+  const Node* written = reader.get("train_dataset");
+  if (written != nullptr && !written->is_string()) {
+    return reader.refuse(*written, "train_dataset", "train_dataset must be the name of a set or a file of sets",
+                         "write train_dataset: FILE or OWNER/NAME");
+  }
   if (method.sets.is_null()) {
     if (reader.get("peft_config.export_dir") != nullptr) return;  // an error already
     return reader.refuse(reader.config(), "train_dataset", "train_dataset is missing: the file does not train",
                          "write train_dataset: FILE; `roux chat` and `roux generate` use a finished model");
   }
+  check_names(reader);
   std::vector<Node> sets;
   for (const Node::Entry& entry : method.sets.entries()) sets.push_back(Set(reader, method, entry).read());
   put_sets(reader, std::move(sets), {}, {});

@@ -148,6 +148,10 @@ void take_adapters(Reader& reader, const TrainerMethod& /*method*/) {
 bool take_losses(Reader& reader, const TrainerMethod& method) {
   const char* key = method.is_factory() ? "pref_loss" : "loss_type";
   const Node *kinds = reader.get(key), *weights = method.is_trl() ? reader.get("loss_weights") : nullptr;
+  if (method.is_factory() && kinds != nullptr && !kinds->is_string()) {
+    reader.refuse(*kinds, key, "pref_loss must be the name of one loss", "write pref_loss: sigmoid");
+    return false;
+  }
   const std::vector<Node> names = kinds != nullptr ? items_of(*kinds) : std::vector{Node::string("sigmoid")};
   const std::vector<Node> factors = weights != nullptr ? items_of(*weights) : std::vector<Node>();
   if (!factors.empty() && factors.size() != names.size()) {

@@ -6,6 +6,7 @@
 
 #include "runner/core/text/text.h"
 #include "runner/core/text/utf8.h"
+#include "runner/registry/wording.h"
 
 namespace runner::cli {
 namespace {
@@ -51,6 +52,14 @@ void take_interval(Reader& reader, const char* strategy_key, const std::string& 
 }
 
 }  // namespace
+
+const Node* number_of(Reader& reader, const char* key) {
+  const Node* value = reader.get(key);
+  if (value == nullptr || value->is_number()) return value;
+  reader.refuse(*value, key, std::string(key) + " must be a number, got " + registry::described(*value),
+                "write a number");
+  return nullptr;
+}
 
 void take_betas(Reader& reader) {
   const Node* type = reader.draft().find("optimizer.type");
@@ -100,10 +109,9 @@ void take_trainer_optimizer(Reader& reader, const TrainerMethod& /*method*/) {
   const Node* type = reader.draft().find("optimizer.type");
   const std::string name = type != nullptr && type->is_string() ? type->as_string() : "";
   if (name.ends_with("lomo")) return reader.note("weight_decay", Kind::kNoEffect, name + " does not read it");
-  const Node* decay = reader.config().find("weight_decay");
-  const bool is_given = decay != nullptr && decay->is_number();
-  reader.draft().put("optimizer.weight_decay", is_given ? *decay : Node::floating(0.0));
-  if (is_given && decay->as_double() > 0)  // what the Trainer exempts
+  const Node* decay = number_of(reader, "weight_decay");
+  reader.draft().put("optimizer.weight_decay", decay != nullptr ? *decay : Node::floating(0.0));
+  if (is_positive(decay))  // what the Trainer exempts
     reader.draft().put("optimizer.no_decay", Node::sequence({Node::string("bias"), Node::string("norm")}));
 }
 
@@ -112,7 +120,7 @@ void take_trainer_schedule(Reader& reader, const TrainerMethod& method) {
   const auto type = written != nullptr ? taken(reader, method, "lr_scheduler_type", *written) : std::nullopt;
   Node schedule = Node::mapping();
   reader.draft().put("lr_scheduler.type", type.value_or(Node::string("linear")));
-  const Node *steps = reader.get("warmup_steps"), *ratio = reader.get("warmup_ratio");
+  const Node *steps = number_of(reader, "warmup_steps"), *ratio = number_of(reader, "warmup_ratio");
   // `constant` has no warmup, whatever is said beside it; steps go before a ratio.
   if (written != nullptr && lower(written->scalar_text()) == "constant") {
     for (const char* key : {"warmup_steps", "warmup_ratio"})
@@ -133,7 +141,7 @@ void take_trainer_schedule(Reader& reader, const TrainerMethod& method) {
 }
 
 void take_trainer_lengths(Reader& reader) {
-  const Node *steps = reader.get("max_steps"), *epochs = reader.get("num_train_epochs");
+  const Node *steps = number_of(reader, "max_steps"), *epochs = reader.get("num_train_epochs");
   if (is_positive(steps)) {
     reader.note("num_train_epochs", Kind::kNoEffect, "max_steps goes before it");
     return reader.draft().put("training.max_steps", *steps);

@@ -7,6 +7,8 @@
 
 namespace runner::cli {
 
+/// A number; null for none, with an error for what is none.
+const core::Node* number_of(words::Reader& reader, const char* key);
 /// Betas, eps and weight decay, as the optimizer that was chosen has them.
 void take_betas(words::Reader& reader);
 void take_trainer_optimizer(words::Reader& reader, const TrainerMethod& method);
