@@ -208,16 +208,19 @@ class Layer final : public block::BasicBlock {
     const auto rows = reads_mask_ || reads_positions_ ? part::ragged_rows(activations) : std::nullopt;
     const bool drops = dropout && dropout_.attention > 0;
     const part::BranchNorms norms = branch_norms();
-    const bool fits = !mask_BT.defined() && is_usual() && part::fused_block_fits(x_BTC, attention_, mlp_, drops) &&
+    const bool fits = !mask_BT.defined() && norms.are_before() && residual_scale_ == 1.0 &&
+                      part::fused_block_fits(x_BTC, attention_, mlp_, drops) &&
                       !(packed_BT.defined() && drops);  // the fused mask goes by places in the row
-    if (fused_kernels() && fits) {
-      return write(activations, fused(x_BTC, packed_BT, dropout));
-    }
     const std::optional<Dropout> of_weights =
         dropout && dropout_.attention > 0 ? std::make_optional(dropout->with_rate(dropout_.attention)) : std::nullopt;
-    at::Tensor attended = attention_.forward(part::normed(norms.before_attention, x_BTC), rotation_.get(),
-                                             {mask_BT, of_weights, dropout_.attention, kOfAttention,
-                                              packed_BT.defined() ? &packed_BT : nullptr, rows ? &*rows : nullptr});
+    const part::AttentionPass pass{mask_BT,
+                                   of_weights,
+                                   dropout_.attention,
+                                   kOfAttention,
+                                   packed_BT.defined() ? &packed_BT : nullptr,
+                                   rows ? &*rows : nullptr};
+    if (fused_kernels() && fits) return write(activations, fused(x_BTC, pass, dropout));
+    const at::Tensor attended = attention_.forward(part::normed(norms.before_attention, x_BTC), rotation_.get(), pass);
     const auto added = [&](const part::Norm* after, const at::Tensor& branch, std::uint32_t mask) {
       const at::Tensor out = drop(part::normed(after, branch), dropout, dropout_.residual, mask);
       return residual_scale_ == 1.0 ? out : out * residual_scale_;
@@ -284,14 +287,15 @@ class Layer final : public block::BasicBlock {
     return {of(ln_1_), of(post_1_), of(ln_2_), of(post_2_)};
   }
 
-  /// What the fused nodes have.
-  bool is_usual() const {
+  /// What the fused attention has.
+  bool has_usual_attention() const {
     const part::AttentionOptions& o = attention_.options();
-    return branch_norms().are_before() && residual_scale_ == 1.0 && attention_.q_norm() == nullptr && o.cap == 0 &&
-           (rotation_ == nullptr || rotation_->features() == o.head);
+    return attention_.q_norm() == nullptr && o.cap == 0 && (rotation_ == nullptr || rotation_->features() == o.head);
   }
 
-  at::Tensor fused(const at::Tensor& x_BTC, const at::Tensor& packed_BT, const std::optional<Dropout>& dropout) const {
+  /// The block's two fused nodes, with the fused attention between them or LibTorch's operations.
+  at::Tensor fused(const at::Tensor& x_BTC, const part::AttentionPass& pass,
+                   const std::optional<Dropout>& dropout) const {
     const auto mask = [&](double rate, std::uint32_t number) {
       return dropout && rate > 0 ? dropout->with_rate(rate).mask(number) : kernels::DropMask{};
     };
@@ -300,8 +304,18 @@ class Layer final : public block::BasicBlock {
       return part::fused_attention(rows, attention_.qkv().bias(), rotation_.get(), positions, attention_.options(),
                                    mask(dropout_.attention, kOfAttention));
     };
-    const at::Tensor mixed =
-        packed_BT.defined() ? by_document(qkv.out, packed_BT, attend) : attend(qkv.out, x_BTC.size(1));
+    at::Tensor mixed;
+    if (!has_usual_attention()) {
+      const at::Tensor& bias = attention_.qkv().bias();
+      const at::Tensor joint = bias.defined() ? qkv.out + bias.to(qkv.out.scalar_type()) : qkv.out;
+      mixed = attention_.mix(joint.view({x_BTC.size(0), x_BTC.size(1), joint.size(1)}), rotation_.get(), pass)
+                  .flatten(0, 1)
+                  .to(joint.scalar_type());
+    } else if (pass.positions != nullptr) {
+      mixed = by_document(qkv.out, *pass.positions, attend);
+    } else {
+      mixed = attend(qkv.out, x_BTC.size(1));
+    }
     return part::fused_output_mlp(qkv.stream, mixed, attention_.proj(), *ln_2_, mlp_,
                                   {mask(dropout_.residual, kOfProjection), mask(dropout_.residual, kOfMlp)});
   }

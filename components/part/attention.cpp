@@ -197,13 +197,17 @@ Heads SelfAttention::heads(const at::Tensor& qkv) const {
 }
 
 at::Tensor SelfAttention::forward(const at::Tensor& x_BTC, const Rotation* rotation, const AttentionPass& pass) const {
-  auto [q_BTHD, k_BTKD, v_BTKD] = heads(qkv_.forward(x_BTC));
+  return proj_.forward(mix(qkv_.forward(x_BTC), rotation, pass));
+}
+
+at::Tensor SelfAttention::mix(const at::Tensor& qkv, const Rotation* rotation, const AttentionPass& pass) const {
+  auto [q_BTHD, k_BTKD, v_BTKD] = heads(qkv);
   if (rotation != nullptr) {
     const at::Tensor positions_BT = pass.positions != nullptr ? *pass.positions : at::Tensor();
     q_BTHD = rotate(q_BTHD, *rotation, positions_BT).to(v_BTKD.scalar_type());
     k_BTKD = rotate(k_BTKD, *rotation, positions_BT).to(v_BTKD.scalar_type());
   }
-  return proj_.forward(attend(q_BTHD, k_BTKD, v_BTKD, options_, pass));
+  return attend(q_BTHD, k_BTKD, v_BTKD, options_, pass);
 }
 
 }  // namespace components::part

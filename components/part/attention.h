@@ -68,7 +68,9 @@ class SelfAttention {
 
   /// [B, T, C] to [B, T, C], before whatever follows the projection.
   at::Tensor forward(const at::Tensor& x_BTC, const Rotation* rotation, const AttentionPass& pass) const;
-  /// Of [B, T, (H + 2 K) D], which the bias is in; normed, not turned.
+  /// The same of the joint projection [B, T, (H + 2 K) D], which the bias is in, to [B, T, H D], before NAME_proj.
+  at::Tensor mix(const at::Tensor& qkv, const Rotation* rotation, const AttentionPass& pass) const;
+  /// Of such a projection; normed, not turned.
   Heads heads(const at::Tensor& qkv) const;
   const Norm* q_norm() const { return q_norm_ ? &*q_norm_ : nullptr; }  ///< null: queries and keys are not normed
   const Norm* k_norm() const { return k_norm_ ? &*k_norm_ : nullptr; }

@@ -249,6 +249,22 @@ def jsonl(a):
                  table["mb_per_s"], {"tokenizers": 1.0, "datasets": 3.0}, at_most=False)
 
 
+def parquet(a):
+    """The texts of a Parquet file of 60 MB of text, one column of three, in one thread."""
+    import pyarrow
+    import pyarrow.parquet
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "records.parquet"
+        text = (HERE.parent.parent / "recipes/data/tinyshakespeare.txt").read_text()
+        scenes = [f"{copy} {scene}" for copy in range(56) for scene in text.split("\n\n") if scene]
+        table = pyarrow.table({"id": list(range(len(scenes))), "text": scenes, "source": ["plays"] * len(scenes)})
+        pyarrow.parquet.write_table(table, file, compression="zstd", row_group_size=50_000)
+        peer = [sys.executable, PEERS / "parquet.py", file, "--peer"]
+        table = interleave(a.rounds, ["mb_per_s"], {
+            "roux": [a.dataload, file], **{name: [*peer, name] for name in ("datasets", "streamed")}})
+        show("parquet: texts of a file of 60 MB, MB/s", table["mb_per_s"], {"datasets": 1.5, "streamed": 1.5}, at_most=False)
+
+
 def resnet(a):
     python, script, own = sys.executable, PEERS / "resnet.py", HERE / "roux_throughput.py"
     for dtype, mode, stock in (("fp32", "32-true", 1.15), ("bf16", "bf16-mixed", 1.25)):
@@ -502,7 +518,7 @@ def samplers(a):
 
 
 TOPICS = {topic.__name__: topic for topic in (
-    startup, steps, answers, checkpoint, profiler, dataload, jsonl, resnet, gpt, llm.llm, llm.generate, ddp, link,
+    startup, steps, answers, checkpoint, profiler, dataload, jsonl, parquet, resnet, gpt, llm.llm, llm.generate, ddp, link,
     sharding.sharding, sharding.sharding_link, sharding.sharding_optimizer,
     trackers, mlflow, outage, index,
     sweep, sweep_engine, samplers,

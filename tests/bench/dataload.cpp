@@ -6,7 +6,7 @@
 // With --tokenizer TOKENIZER, FILE is a jsonl of texts: `rows_per_s` is the number of its packed rows of T tokens over
 // the time from opening the file to the last batch of one epoch, in the file's order, as peers/jsonl.py takes it. With
 // --encode 1 as well, `mb_per_s` is of the time from opening the file until the ids of all records are in memory, as
-// peers/encode.py takes it.
+// peers/encode.py takes it. Of a Parquet file it reads the texts alone, as peers/parquet.py.
 
 #include <sys/resource.h>
 
@@ -20,6 +20,7 @@
 #include "components/tensor/tensors.h"
 #include "runner/core/diagnostics.h"
 #include "runner/core/error.h"
+#include "runner/core/table/table_file.h"
 #include "runner/registry/registry.h"
 #include "runner/registry/validate.h"
 #include "runner/train/data/loader.h"
@@ -160,6 +161,23 @@ int measure_encoding(const Arguments& arguments) {
   return 0;
 }
 
+/// Every text of the column `text`, from opening the file to its last row, as peers/parquet.py takes it.
+int measure_texts(const Arguments& arguments) {
+  const auto begin = std::chrono::steady_clock::now();
+  const auto file = runner::core::table_library().value()->open(arguments.file, {}).value();
+  file->choose({"text"}).value();
+  std::int64_t rows = 0, bytes = 0;
+  while (const auto some = file->next().value()) {
+    for (std::int64_t i = 0; i < some->size(); ++i)
+      bytes += static_cast<std::int64_t>(some->text(i).value_or("").size());
+    rows += some->size();
+  }
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+  std::printf("{\"workload\": \"parquet\", \"peer\": \"roux\", \"rows\": %lld, \"mb_per_s\": %.6g}\n",
+              static_cast<long long>(rows), static_cast<double>(bytes) / 1e6 / seconds.count());
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -172,6 +190,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   try {
+    if (runner::core::is_table_path(arguments.file)) return measure_texts(arguments);
     if (arguments.tokenizer.empty()) return measure(arguments);
     return arguments.encode != 0 ? measure_encoding(arguments) : measure_records(arguments);
   } catch (const runner::core::RunError& error) {
