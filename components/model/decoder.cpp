@@ -421,8 +421,8 @@ bool fits_packing(const part::Rotation* rotation, const Inputs& inputs) {
   inputs.diagnostics.error(
       inputs.block.location(),
       "the model's rotary positions go by the length of a row (dynamic scaling or longrope), and rows of " +
-          std::to_string(length) + " packed ids are longer than it was trained on",
-      "remove packing, or set a smaller max_seq_len");
+          std::to_string(length) + " ids with several texts are longer than it was trained on",
+      "set a smaller max_seq_len, or remove packing where it is set");
   return false;
 }
 

@@ -65,19 +65,12 @@ part::NormOptions::Kind norm_kind(const std::string& name) {
   return name == "rms_plus_one" ? Kind::kRmsPlusOne : name == "rms" ? Kind::kRms : Kind::kLayer;
 }
 
-/// What scores are multiplied with, before anything that goes by the layer.
-double score_scale(const Facts& facts) {
-  if (!facts.field("scaled_scores").empty() && !facts.flag("scaled_scores")) return 1.0;
-  const double size = facts.number("score_size", static_cast<double>(facts.head()));
-  return facts.number("score_scale", 1.0 / std::sqrt(size));
-}
-
 part::AttentionOptions attention_of(const Facts& facts) {
   const std::int64_t heads = facts.integer("heads");
   return {.heads = heads,
           .kv_heads = facts.integer("kv_heads", heads),
           .head = facts.head(),
-          .scale = score_scale(facts),
+          .scale = facts.scale_of_scores(),
           .cap = facts.number("score_cap", 0)};
 }
 

@@ -220,7 +220,15 @@ class Checker {
                                       kSlidingAttention + ", as those of " + type_->name + " have");
       }
       rope = Node::mapping(found_.location());
-      rope.set(kFullAttention, rope_of(scaling != nullptr ? scaling : full, theta, base));
+      Node joined;  // what `rope_scaling` says goes before what it was added to
+      if (full != nullptr && full->is_mapping() && scaling != nullptr) {
+        joined = *full;
+        for (const Node::Entry& entry : scaling->entries()) joined.set(entry.key, entry.value, entry.key_location);
+        full = &joined;
+      } else if (scaling != nullptr) {
+        full = scaling;
+      }
+      rope.set(kFullAttention, rope_of(full, theta, base));
       rope.set(kSlidingAttention,
                rope_of(sliding, get("rope_local_base_freq"), facts.number("rotary_default.sliding", kUsualBase)));
     }
@@ -259,9 +267,10 @@ class Checker {
         part != nullptr && rope.find("partial_rotary_factor") == nullptr) {
       rope.set("partial_rotary_factor", *part);
     }
-    if (const Node* original = facts.find("rotary_original");
-        original != nullptr && is_long(rope) && rope.find("original_max_position_embeddings") == nullptr) {
-      rope.set("original_max_position_embeddings", *original);
+    // The type's own field goes before that of the scaling, with its default, too.
+    if (const std::string original = facts.field("rotary_original"); !original.empty() && is_long(rope)) {
+      const Node* written = facts.find("rotary_original");
+      rope.set("original_max_position_embeddings", written != nullptr ? *written : type_->field(original)->value);
     }
     check_rope(rope);
     return rope;
@@ -410,8 +419,12 @@ class Checker {
     const bool slides = std::any_of(types->items().begin(), types->items().end(), [](const Node& type) {
       return type.is_string() && type.as_string() == kSlidingAttention;
     });
-    if (slides && !facts.has("window.size")) {
+    if (!slides) return;
+    if (!facts.has("window.size")) {
       error(*types, name + " has " + kSlidingAttention + ", but " + facts.field("window.size") + " is null");
+    } else if (!facts.field("window.if").empty() && !facts.flag("window.if") && !facts.flag("window.types_decide")) {
+      error(*types, name + " has " + kSlidingAttention + ", but " + facts.field("window.if") + " is false",
+            "set it to true; Transformers does not compute this either");
     }
   }
 

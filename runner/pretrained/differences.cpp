@@ -1,6 +1,7 @@
 #include "runner/pretrained/differences.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <string_view>
 #include <utility>
@@ -86,9 +87,7 @@ void add_rope(const Node& rope, const Facts& facts, const std::string& of, Field
 Fields fields_of(const Node& config, const Facts& names) {
   const Facts facts(config);
   Fields fields;
-  for (const char* role :
-       {"heads", "kv_heads", "activation", "norm_eps", "scaled_scores", "scaled_by_layer", "score_scale", "score_size",
-        "score_cap", "embedding_scale", "residual_scale", "logit_divisor", "logit_cap"}) {
+  for (const char* role : {"heads", "kv_heads", "activation", "norm_eps", "scaled_scores", "scaled_by_layer"}) {
     const std::string field = names.field(role);
     const Node* value = facts.find(role);
     if (field.empty()) continue;
@@ -96,7 +95,29 @@ Fields fields_of(const Node& config, const Facts& names) {
     const std::string text = text_of(value);
     fields.emplace_back(field, std::string_view(role) == "activation" ? activation_of(text) : text);
   }
+  // What not every type has a field for, by what it does.
+  const auto add = [&fields](const char* what, double number) {
+    const Node value = Node::floating(number);
+    fields.emplace_back(what, text_of(&value));
+  };
+  const double usual = 1.0 / std::sqrt(static_cast<double>(facts.head())), scale = facts.scale_of_scores();
+  const bool is_usual = facts.has("scaled_scores") || std::fabs(scale - usual) <= 1e-9 * usual;  // a field says that
+  if (is_usual) {
+    fields.emplace_back("scale of the scores", "1 / sqrt(head)");
+  } else {
+    add("scale of the scores", scale);
+  }
+  add("cap of the scores", facts.number("score_cap", 0));
+  add("scale of the embeddings",
+      facts.flag("scaled_embedding") ? std::sqrt(facts.number("width", 0)) : facts.number("embedding_scale", 1));
+  add("scale of the branches", facts.number("residual_scale", 1));
+  add("divisor of the logits", facts.number("logit_divisor", 1));
+  add("cap of the logits", facts.number("logit_cap", 0));
+  fields.emplace_back("factor of the norms", facts.text("norm") == "rms_plus_one" ? "1 + weight" : "weight");
   if (const Node* rotary = facts.find("rotary")) {
+    std::string turned;
+    for (const bool turns : facts.rotated()) turned += turns ? "1" : "0";
+    fields.emplace_back("layers with rotary positions", turned.empty() ? "all" : turned);
     const Node *full = rotary->find(kFullAttention), *sliding = rotary->find(kSlidingAttention);
     add_rope(full != nullptr ? *full : *rotary, facts, "", fields);
     if (sliding != nullptr) add_rope(*sliding, facts, "sliding ", fields);

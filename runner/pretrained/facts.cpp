@@ -1,6 +1,7 @@
 #include "runner/pretrained/facts.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace runner::pretrained {
 
@@ -50,6 +51,11 @@ std::string Facts::meaning(std::string_view role, const std::string& word) const
 
 std::int64_t Facts::head() const { return integer("head", integer("width") / integer("heads")); }
 
+double Facts::scale_of_scores() const {
+  if (!field("scaled_scores").empty() && !flag("scaled_scores")) return 1.0;
+  return number("score_scale", 1.0 / std::sqrt(number("score_size", static_cast<double>(head()))));
+}
+
 std::vector<bool> Facts::rotated() const {
   const auto layers = static_cast<std::size_t>(integer("layers"));
   std::vector<bool> all(layers, true);
@@ -64,7 +70,9 @@ std::vector<bool> Facts::rotated() const {
 
 std::vector<std::int64_t> Facts::windows() const {
   const Node* window = find("window.size");
-  if (window == nullptr || (!field("window.if").empty() && !flag("window.if"))) return {};
+  const Node* types = find("window.types");
+  const bool decided = types != nullptr && flag("window.types_decide");  // whatever the other field says
+  if (window == nullptr || (!decided && !field("window.if").empty() && !flag("window.if"))) return {};
   const auto layers = static_cast<std::size_t>(integer("layers"));
   std::vector<std::int64_t> windows(layers, window->as_integer());
   const auto widen = [&](const auto& is_wide) {
@@ -72,7 +80,7 @@ std::vector<std::int64_t> Facts::windows() const {
       if (is_wide(i)) windows[i] = 0;
     }
   };
-  if (const Node* types = find("window.types")) {
+  if (types != nullptr) {
     widen([&](std::size_t i) { return types->items()[i].as_string() != kSlidingAttention; });
   } else if (const Node* first = find("window.from")) {
     widen([&](std::size_t i) { return static_cast<std::int64_t>(i) < first->as_integer(); });

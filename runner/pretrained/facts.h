@@ -34,7 +34,8 @@ class Facts {
   /// What `word` means where the table has other names under the role; the word itself otherwise.
   std::string meaning(std::string_view role, const std::string& word) const;
 
-  std::int64_t head() const;  ///< features of a head of attention
+  std::int64_t head() const;       ///< features of a head of attention
+  double scale_of_scores() const;  ///< before anything that goes by the layer
   /// How many positions each block looks back at, 0: at all; empty when all do.
   std::vector<std::int64_t> windows() const;
   /// Whether each block turns by positions; empty when all do.

@@ -146,6 +146,8 @@ void Reader::read_block(const Node& block, const std::vector<Word>& words, const
       known.emplace_back(word, &entry);
     } else if (asks(entry.value)) {
       unknown(entry, words, prefix);
+    } else if (!entry.value.is_null()) {
+      add_row(entry, Kind::kNoEffect, prefix + entry.key, "not a key of " + table_.tool + ", and asks for nothing");
     }
   }
   // In the order of the words, so that a later one of the same path goes before an earlier one.

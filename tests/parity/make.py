@@ -103,6 +103,11 @@ CASES = {
                             "rope_parameters": {"full_attention": {"rope_type": "linear", "factor": 2.0,
                                                                    "rope_theta": 200.0},
                                                 "sliding_attention": {"rope_type": "default", "rope_theta": 50.0}}},
+    "smollm3-types": {**LLAMA, "pad_token_id": None, "sliding_window": 6,
+                      "layer_types": ["sliding_attention", "full_attention"]},
+    "gemma3_text-capped": {**LLAMA, "head_dim": 6, "pad_token_id": None, "query_pre_attn_scalar": 5,
+                           "sliding_window": 6, "layer_types": ["sliding_attention", "full_attention"],
+                           "attn_logit_softcapping": 2.0, "final_logit_softcapping": 3.0},
 }
 
 

@@ -96,6 +96,11 @@ TEST_CASE("a damaged or hostile configuration is refused at its field", "[pretra
       {"rotary type no name", llama(R"("rope_parameters": {"rope_type": 1})"), "rope_type is 1, not a name"},
       {"unknown rotary type", llama(R"("rope_scaling": {"type": "spiral"})"),
        "rope_type is \"spiral\", which roux does not compute"},
+      {"windows of some layers that are not used",
+       R"({"model_type": "qwen3", "num_hidden_layers": 1, "layer_types": ["sliding_attention"]})",
+       "layer_types has sliding_attention, but use_sliding_window is false"},
+      {"a scale of nothing", R"({"model_type": "granite", "attention_multiplier": 0})",
+       "attention_multiplier is 0, but has to be more than 0"},
       {"longrope without its factors", llama(R"("rope_scaling": {"type": "longrope"})"),
        "rope_type \"longrope\" needs short_factor"},
       {"rotary without its factor", llama(R"("rope_scaling": {"type": "linear"})"),
@@ -140,7 +145,7 @@ TEST_CASE("what was read is read again as it is", "[pretrained][config]") {
     CHECK(differences(*config, *again).empty());
     ++count;
   }
-  CHECK(count == 34);
+  CHECK(count == 36);
 }
 
 TEST_CASE("configurations that ask for another function differ in a field", "[pretrained][differences]") {
@@ -187,6 +192,28 @@ TEST_CASE("configurations that ask for another function differ in a field", "[pr
   CHECK(between(llama(yarn + "}, \"rope_theta\": 7e5" + both), llama(yarn + ", \"rope_theta\": 7e5}")) == "");
   CHECK(between(llama(R"("rope_scaling": {})" + both), llama(R"("vocab_size": 32000)" + both)) == "");
   CHECK(between(llama(R"("rope_scaling": null)" + both), llama(R"("vocab_size": 32000)" + both)) == "");
+  // Of other types, by what they do.
+  const auto tiny = [](const std::string& type, const std::string& fields) {
+    return R"({"model_type": ")" + type +
+           R"(", "hidden_size": 16, "num_attention_heads": 4, "num_key_value_heads": 4, )" +
+           R"("head_dim": 4, "rms_norm_eps": 1e-6, "num_hidden_layers": 2)" + fields + "}";
+  };
+  CHECK(between(tiny("llama", ""), tiny("granite", R"(, "attention_multiplier": 0.5)")) == "");
+  CHECK(between(tiny("llama", ""), tiny("granite", R"(, "attention_multiplier": 0.25, "residual_multiplier": 0.5)")) ==
+        "scale of the scores 1 / sqrt(head) 0.25; scale of the branches 1 0.5; ");
+  CHECK(between(tiny("llama", R"(, "hidden_act": "gelu_pytorch_tanh")"), tiny("gemma", "")) ==
+        "scale of the embeddings 1 4; factor of the norms weight 1 + weight; ");
+  CHECK(between(tiny("llama", R"(, "rope_theta": 2e6)"), tiny("smollm3", R"(, "no_rope_layers": [0, 1])")) ==
+        "layers with rotary positions all 01; ");
+  // A phi3's own field goes before that of its scaling; of gemma3 `rope_scaling` is added to what is there.
+  const std::string factors = R"("type": "longrope", "short_factor": [1, 1], "long_factor": [1, 2])";
+  CHECK(between(tiny("phi3", R"(, "original_max_position_embeddings": 13, "rope_scaling": {)" + factors +
+                                 R"(, "original_max_position_embeddings": 10})"),
+                tiny("phi3", R"(, "original_max_position_embeddings": 13, "rope_scaling": {)" + factors + "}")) == "");
+  CHECK(between(tiny("gemma3_text", R"(, "rope_scaling": {"rope_type": "linear", "factor": 8.0}, "rope_parameters": )"
+                                    R"({"full_attention": {"rope_type": "default", "rope_theta": 33.0}})"),
+                tiny("gemma3_text", R"(, "rope_parameters": {"full_attention": {"rope_type": "linear", "factor": 8.0, )"
+                                    R"("rope_theta": 33.0}})")) == "");
 }
 
 }  // namespace
