@@ -136,6 +136,35 @@ class Suffix final : public Decoder {
   Replacement between_, last_;
 };
 
+class WordPieceDecoder final : public Decoder {
+ public:
+  WordPieceDecoder(std::string prefix, bool cleanup) : prefix_(std::move(prefix)) {
+    if (!cleanup) return;
+    for (const auto& [before, after] : kTidied) tidied_.emplace_back(make_literal(before), after);
+  }
+  void apply(Texts& tokens, Growth& growth) const override {
+    for (std::size_t i = 0; i < tokens.size(); ++i) {
+      std::string& token = tokens[i];
+      if (i > 0 && token.starts_with(prefix_)) {
+        token.erase(0, prefix_.size());
+      } else if (i > 0) {
+        token.insert(0, " ");
+      }
+      if (token.find(' ') == std::string::npos) continue;  // all of them begin with one
+      for (const Replacement& replacement : tidied_) token = replacement.apply(token, growth);
+    }
+  }
+
+ private:
+  // One after another, as the library does it.
+  static constexpr std::pair<const char*, const char*> kTidied[] = {
+      {" .", "."},   {" ?", "?"},           {" !", "!"},   {" ,", ","},     {" ' ", "'"},   {" n't", "n't"},
+      {" 'm", "'m"}, {" do not", " don't"}, {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};
+
+  std::string prefix_;
+  std::vector<Replacement> tidied_;
+};
+
 }  // namespace
 
 int byte_of_name(std::string_view token) {
@@ -143,6 +172,10 @@ int byte_of_name(std::string_view token) {
   unsigned byte = 0;
   const auto [end, error] = std::from_chars(token.data() + 3, token.data() + 5, byte, 16);
   return error == std::errc() && end == token.data() + 5 ? static_cast<int>(byte) : -1;
+}
+
+std::unique_ptr<Decoder> make_wordpiece_decoder(std::string prefix, bool cleanup) {
+  return std::make_unique<WordPieceDecoder>(std::move(prefix), cleanup);
 }
 
 std::unique_ptr<Decoder> make_decoder(const Fields& fields) {
@@ -159,8 +192,10 @@ std::unique_ptr<Decoder> make_decoder(const Fields& fields) {
   if (type == "Strip") return std::make_unique<Strip>(fields);
   if (type == "Metaspace") return std::make_unique<Metaspace>(fields);
   if (type == "BPEDecoder") return std::make_unique<Suffix>(fields.text("suffix", "</w>"));
+  if (type == "WordPiece") return make_wordpiece_decoder(fields.text("prefix", "##"), fields.flag("cleanup", true));
   throw fields.error("type", "is " + runner::core::quote(type) + ", a decoder that roux does not know",
-                     "it knows Sequence, ByteLevel, Replace, ByteFallback, Fuse, Strip, Metaspace and BPEDecoder");
+                     "it knows Sequence, ByteLevel, Replace, ByteFallback, Fuse, Strip, Metaspace, BPEDecoder "
+                     "and WordPiece");
 }
 
 }  // namespace components::tokenizer

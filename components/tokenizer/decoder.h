@@ -17,8 +17,12 @@ class Decoder {
   virtual void apply(std::vector<std::string>& tokens, Growth& growth) const = 0;
 };
 
-/// Sequence, ByteLevel, Replace, ByteFallback, Fuse, Strip, Metaspace, BPEDecoder; throws RunError for others.
+/// Sequence, ByteLevel, Replace, ByteFallback, Fuse, Strip, Metaspace, BPEDecoder, WordPiece; throws RunError for
+/// others.
 std::unique_ptr<Decoder> make_decoder(const Fields& fields);
+
+/// What continues a word begins with `prefix`. `cleanup`: without the spaces before punctuation and in contractions.
+std::unique_ptr<Decoder> make_wordpiece_decoder(std::string prefix, bool cleanup);
 
 /// The byte of `<0xNN>`; -1 for other texts.
 int byte_of_name(std::string_view token);

@@ -16,7 +16,8 @@ class Normalizer {
   virtual void apply(Pieces& pieces, Piece& piece) const = 0;
 };
 
-/// Sequence, Prepend, Replace, NFC, NFD, NFKC, NFKD, Lowercase, Strip, ByteLevel; throws RunError for others.
+/// Sequence, Prepend, Replace, NFC, NFD, NFKC, NFKD, Nmt, Lowercase, Strip, StripAccents, Precompiled, BertNormalizer,
+/// ByteLevel; throws RunError for others.
 std::unique_ptr<Normalizer> make_normalizer(const Fields& fields);
 
 /// The character of each byte in place of the bytes (byte_chars.h).

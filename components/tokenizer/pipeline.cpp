@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
-#include <unordered_map>
 #include <utility>
 
-#include "components/tokenizer/model/bpe.h"
 #include "components/tokenizer/text/byte_chars.h"
 #include "components/tokenizer/text/unicode.h"
 #include "runner/core/text/text.h"
@@ -14,7 +12,6 @@
 namespace components::tokenizer {
 namespace {
 
-using runner::core::Node;
 using runner::core::RunError;
 
 bool is_ascii(std::string_view text) {
@@ -73,54 +70,6 @@ void check_added(const std::vector<AddedToken>& added, const Vocabulary& vocabul
     }
     largest = std::max(largest, id);
   }
-}
-
-/// Adds the tokens of a folder as Transformers does: one that is there gets their flags, another one the id that it has
-/// in the vocabulary, or the next one that is free. A token that the folder only names as its start, end or the like is
-/// found in texts, but gets no id that the model does not know.
-void add_tokens(const FolderSettings& settings, const Vocabulary& vocabulary, std::vector<AddedToken>& added) {
-  std::unordered_map<std::string, std::size_t> places;
-  auto next = static_cast<std::int32_t>(vocabulary.size());
-  for (std::size_t i = 0; i < added.size(); ++i) {
-    places.emplace(added[i].content, i);
-    next = std::max(next, added[i].id + 1);
-  }
-  const auto add = [&](AddedToken token) {
-    const bool fits = token.content.size() <= AddedTokens::kBytesMax && added.size() < AddedTokens::kTokensMax;
-    if (token.content.empty() || !fits) return;
-    if (const auto found = places.find(token.content); found != places.end()) {
-      token.id = added[found->second].id;
-      added[found->second] = std::move(token);
-      return;
-    }
-    const auto known = vocabulary.id_of(token.content);
-    token.id = known ? *known : next;
-    next = std::max(next, token.id + 1);
-    places.emplace(token.content, added.size());
-    added.push_back(std::move(token));
-  };
-  for (const AddedToken& token : settings.added) add(token);
-  const auto add_special = [&](const std::string& text) {
-    if (places.contains(text)) return;
-    AddedToken token{0, text};
-    token.special = true;
-    token.normalized = false;
-    add(std::move(token));
-  };
-  for (const std::string& text : settings.named) {
-    if (vocabulary.id_of(text)) add_special(text);
-  }
-  for (const std::string& text : settings.extra) add_special(text);
-}
-
-/// `Split, ByteLevel`: the types of a part, those of a sequence in order.
-std::string types_of(const Node& node, const char* list) {
-  const Node* parts = node.find(list);
-  if (parts != nullptr && parts->is_sequence()) {
-    return runner::core::joined(parts->items(), ", ", [&](const Node& part) { return types_of(part, list); });
-  }
-  const Node* type = node.find("type");
-  return type != nullptr && type->is_string() ? type->as_string() : "";
 }
 
 }  // namespace
@@ -219,6 +168,10 @@ void Pipeline::add_offsets(const Pieces& pieces, const Piece& piece, const Token
   for (std::size_t i = first; i < tokens.ids.size(); ++i) {
     // The bytes of a suffix that a word gets, by themselves, are more than the text has.
     const std::size_t from = std::min(begin, last), end = begin + tokens.lengths[i];
+    if (tokens.lengths[i] == 0 && i > first) {
+      sources.push_back(sources.back());
+      continue;
+    }
     sources.push_back({pieces.source_of(piece, from).begin, pieces.source_of(piece, std::min(end - 1, last)).end});
     begin = end;
   }
@@ -234,6 +187,10 @@ void Pipeline::add_places(const Pieces& pieces, const Piece& piece, const Tokens
     }
   };
   for (std::size_t i = first; i < tokens.ids.size(); ++i) {
+    if (tokens.lengths[i] == 0 && i > first) {
+      sources.push_back(sources.back());
+      continue;
+    }
     skip();
     std::size_t begin = at, end = at;
     for (std::uint32_t left = tokens.lengths[i]; left > 0 && at < size; --left, skip()) end = ++at;
@@ -320,74 +277,6 @@ SpecialTokens find_special_tokens(const Tokenizer& tokenizer, const FolderSettin
     return tokenizer.token_of(id) ? std::optional(id) : std::nullopt;
   };
   return {find(settings.bos), find(settings.eos), find(settings.pad), find(settings.unk)};
-}
-
-std::shared_ptr<Tokenizer> make_pipeline(TokenizerFile file, const FolderSettings& settings, Description description) {
-  const std::string path = description.path;
-  const Fields root(file.rest, path, "");
-  if (!root.has("model")) throw root.error("model", "is missing");
-  const Fields model = root.object("model");
-  const std::string type = model.text("type", file.has_merges ? "BPE" : "");
-  if (type != "BPE") {
-    if (type.empty()) throw model.error("type", "is missing");
-    throw model.error("type", "is " + runner::core::quote(type) + ", a model that roux does not know", "it knows BPE");
-  }
-  if (const Node* dropout = model.find("dropout");
-      dropout != nullptr && dropout->is_number() && dropout->as_double() > 0) {
-    throw model.error("dropout", "is not 0: roux encodes a text the same way each time");
-  }
-  Parts parts;
-  const auto part = [&](const char* name, const char* list, auto make) {
-    if (!root.has(name)) return;
-    const Fields fields = root.object(name);
-    make(fields);
-    const std::string types = types_of(fields.node(), list);
-    if (!types.empty()) description.parts.emplace_back(name, types);
-  };
-  Bpe::Config config;
-  config.vocabulary = std::move(file.vocabulary);
-  config.merges = std::move(file.merges);
-  config.unk_token = model.text_or_none("unk_token");
-  config.continuing_subword_prefix = model.text("continuing_subword_prefix", "");
-  config.end_of_word_suffix = model.text("end_of_word_suffix", "");
-  config.fuse_unk = model.flag("fuse_unk", false);
-  config.byte_fallback = model.flag("byte_fallback", false);
-  config.ignore_merges = model.flag("ignore_merges", false);
-  const bool takes_bytes =
-      !config.byte_fallback && config.continuing_subword_prefix.empty() && config.end_of_word_suffix.empty();
-  part("normalizer", "normalizers", [&](const Fields& fields) { parts.normalizer = make_normalizer(fields); });
-  part("pre_tokenizer", "pretokenizers",
-       [&](const Fields& fields) { parts.pre_tokenizers = make_pre_tokenizer(fields, takes_bytes); });
-  config.bytes = parts.pre_tokenizers.bytes;
-  add_tokens(settings, config.vocabulary, file.added);
-  parts.model = std::make_unique<Bpe>(std::move(config), path);
-  description.model = parts.model->type();
-  part("post_processor", "processors",
-       [&](const Fields& fields) { parts.post_processor = make_post_processor(fields); });
-  part("decoder", "decoders", [&](const Fields& fields) { parts.decoder = make_decoder(fields); });
-  parts.added = std::move(file.added);
-  return std::make_shared<Pipeline>(std::move(parts), settings, std::move(description));
-}
-
-std::shared_ptr<Tokenizer> make_byte_level_pipeline(Vocabulary vocabulary,
-                                                    std::vector<std::pair<std::string, std::string>> merges,
-                                                    const FolderSettings& settings, Description description) {
-  Node byte_level = Node::mapping();
-  byte_level.set("type", Node::string("ByteLevel"));
-  byte_level.set("add_prefix_space", Node::boolean(false));
-  const Fields fields(byte_level, description.path, "");
-  Bpe::Config config;
-  config.vocabulary = std::move(vocabulary);
-  config.merges = std::move(merges);
-  config.bytes = true;
-  Parts parts;
-  add_tokens(settings, config.vocabulary, parts.added);
-  parts.pre_tokenizers = make_pre_tokenizer(fields, true);
-  parts.decoder = make_decoder(fields);
-  parts.model = std::make_unique<Bpe>(std::move(config), description.path);
-  description.model = parts.model->type();
-  description.parts = {{"pre_tokenizer", "ByteLevel"}, {"decoder", "ByteLevel"}};
-  return std::make_shared<Pipeline>(std::move(parts), settings, std::move(description));
 }
 
 }  // namespace components::tokenizer

@@ -72,6 +72,9 @@ std::shared_ptr<Tokenizer> make_byte_level_pipeline(Vocabulary vocabulary,
                                                     std::vector<std::pair<std::string, std::string>> merges,
                                                     const FolderSettings& settings, Description description);
 
+/// A WordPiece as Transformers' BertTokenizer makes it of a vocab.txt.
+std::shared_ptr<Tokenizer> make_bert_pipeline(Vocabulary vocabulary, FolderSettings settings, Description description);
+
 /// Fills in the special tokens that a folder names. Throws RunError for one that the vocabulary lacks.
 SpecialTokens find_special_tokens(const Tokenizer& tokenizer, const FolderSettings& settings);
 

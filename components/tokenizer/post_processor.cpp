@@ -94,14 +94,14 @@ class Template final : public PostProcessor {
   std::vector<Item> items_;  // between two of them that are not the text stands the text
 };
 
-Template::Item special_of(const Fields& fields, std::string_view key) {
+std::int32_t special_of(const Fields& fields, std::string_view key) {
   // `["</s>", 2]`
   const runner::core::Node* pair = fields.find(key);
   if (pair == nullptr || !pair->is_sequence() || pair->items().size() != 2 || !pair->items()[1].is_integer() ||
       pair->items()[1].as_integer() < 0 || pair->items()[1].as_integer() >= Vocabulary::kIdsMax) {
     throw fields.error(key, "is not a token with its id");
   }
-  return {false, {static_cast<std::int32_t>(pair->items()[1].as_integer())}};
+  return static_cast<std::int32_t>(pair->items()[1].as_integer());
 }
 
 std::unique_ptr<PostProcessor> make_template(const Fields& fields) {
@@ -146,11 +146,11 @@ std::size_t written_behind(std::span<const std::int32_t> behind, std::span<const
   return count;
 }
 
-std::unique_ptr<PostProcessor> make_frame(std::vector<std::int32_t> before, std::vector<std::int32_t> behind) {
+std::unique_ptr<PostProcessor> make_bert_frame(std::int32_t first, std::int32_t last) {
   std::vector<Template::Item> items;
-  items.push_back({false, std::move(before)});
+  items.push_back({false, {first}});
   items.push_back({true, {}});
-  items.push_back({false, std::move(behind)});
+  items.push_back({false, {last}});
   return std::make_unique<Template>(std::move(items));
 }
 
@@ -171,7 +171,7 @@ std::unique_ptr<PostProcessor> make_post_processor(const Fields& fields) {
       parts.push_back(
           std::make_unique<TrimOffsets>(fields.flag("trim_offsets", true), fields.flag("add_prefix_space", true)));
     }
-    parts.push_back(make_frame(special_of(fields, "cls").ids, special_of(fields, "sep").ids));
+    parts.push_back(make_bert_frame(special_of(fields, "cls"), special_of(fields, "sep")));
     return std::make_unique<InOrder>(std::move(parts));
   }
   throw fields.error("type", "is " + runner::core::quote(type) + ", a post-processor that roux does not know",

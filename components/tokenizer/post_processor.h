@@ -40,7 +40,7 @@ std::size_t written_before(std::span<const std::int32_t> before, std::span<const
 /// How many of the first ids of `behind` the text ends with.
 std::size_t written_behind(std::span<const std::int32_t> behind, std::span<const std::int32_t> text);
 
-/// Puts ids before and behind.
-std::unique_ptr<PostProcessor> make_frame(std::vector<std::int32_t> before, std::vector<std::int32_t> behind);
+/// BERT's: `first` before a text, `last` behind it.
+std::unique_ptr<PostProcessor> make_bert_frame(std::int32_t first, std::int32_t last);
 
 }  // namespace components::tokenizer

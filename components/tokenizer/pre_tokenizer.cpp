@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "components/tokenizer/bert.h"
 #include "components/tokenizer/normalizer.h"
 #include "components/tokenizer/replacement.h"
 #include "components/tokenizer/text/known_patterns.h"
@@ -231,9 +232,10 @@ std::unique_ptr<PreTokenizer> make(const Fields& fields, bool last, PreTokenizer
   if (type == "WhitespaceSplit") return by_class(kSpace, false, Behavior::kRemoved);
   if (type == "Whitespace") return std::make_unique<Split>(std::make_unique<Words>(), Behavior::kRemoved, true);
   if (type == "Metaspace") return make_metaspace(fields, result.needs_tracking);
+  if (type == "BertPreTokenizer") return make_bert_pre_tokenizer();
   throw fields.error("type", "is " + runner::core::quote(type) + ", a pre-tokenizer that roux does not know",
-                     "it knows Sequence, ByteLevel, Split, Digits, Punctuation, Whitespace, WhitespaceSplit and "
-                     "Metaspace");
+                     "it knows Sequence, ByteLevel, Split, Digits, Punctuation, Whitespace, WhitespaceSplit, "
+                     "Metaspace and BertPreTokenizer");
 }
 
 }  // namespace

@@ -29,8 +29,8 @@ struct PreTokenizers {
   bool needs_tracking = false;  ///< one looks at where a piece comes from
 };
 
-/// Sequence, ByteLevel, Split, Digits, Metaspace, Whitespace, WhitespaceSplit, Punctuation; throws RunError for others.
-/// `bytes`: whether the model can take bytes.
+/// Sequence, ByteLevel, Split, Digits, Metaspace, Whitespace, WhitespaceSplit, Punctuation, BertPreTokenizer; throws
+/// RunError for others. `bytes`: whether the model can take bytes.
 PreTokenizers make_pre_tokenizer(const Fields& fields, bool bytes);
 
 }  // namespace components::tokenizer

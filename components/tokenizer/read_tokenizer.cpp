@@ -39,6 +39,12 @@ Read read_vocab_and_merges(const fs::path& vocab) {
       read_settings(vocab.parent_path().string()), {vocab.string(), "vocab.json with merges.txt", "", {}});
 }
 
+Read read_vocab_lines(const fs::path& path) {
+  const std::string name = path.string();
+  return make_bert_pipeline(read_vocab_txt(content_of(path), name), read_settings(path.parent_path().string()),
+                            {name, "vocab.txt", "", {}});
+}
+
 Read read_model(const fs::path& path) {
   const std::string name = path.string();
   return make_sentencepiece(read_sentencepiece_model(content_of(path), name),
@@ -49,8 +55,9 @@ Read read_folder(const fs::path& folder) {
   if (is_file(folder / "tokenizer.json")) return read_json(folder / "tokenizer.json");
   if (is_file(folder / "vocab.json")) return read_vocab_and_merges(folder / "vocab.json");
   if (is_file(folder / "tokenizer.model")) return read_model(folder / "tokenizer.model");
+  if (is_file(folder / "vocab.txt")) return read_vocab_lines(folder / "vocab.txt");
   throw RunError(folder.string() + ": there is no tokenizer in this folder",
-                 "it needs a tokenizer.json, a vocab.json with merges.txt, or a tokenizer.model");
+                 "it needs a tokenizer.json, a vocab.json with merges.txt, a tokenizer.model, or a vocab.txt");
 }
 
 Read read(const fs::path& path) {
@@ -61,6 +68,7 @@ Read read(const fs::path& path) {
   if (name == "merges.txt") return read_vocab_and_merges(path.parent_path() / "vocab.json");
   if (name == "vocab.json") return read_vocab_and_merges(path);
   if (path.extension() == ".model") return read_model(path);
+  if (path.extension() == ".txt") return read_vocab_lines(path);
   return read_json(path);
 }
 

@@ -4,15 +4,20 @@
 #include <array>
 #include <bitset>
 #include <functional>
+#include <limits>
 #include <numeric>
 #include <unordered_map>
 #include <utility>
 
 #include "components/tokenizer/added_tokens.h"
 #include "components/tokenizer/decoder.h"
+#include "components/tokenizer/model/best_path.h"
 #include "components/tokenizer/pipeline.h"
 #include "components/tokenizer/pool.h"
+#include "components/tokenizer/text/charsmap.h"
 #include "components/tokenizer/text/growth.h"
+#include "components/tokenizer/text/piece.h"
+#include "components/tokenizer/text/trie.h"
 #include "components/tokenizer/text/unicode.h"
 #include "components/tokenizer/text/vocabulary.h"
 #include "runner/core/error.h"
@@ -24,6 +29,7 @@ namespace {
 using Kind = SentencePieceModel::Kind;
 using runner::core::RunError;
 
+constexpr std::int64_t kUnigram = 1, kBpe = 2;       // of trainer_spec.model_type
 constexpr std::string_view kBlank = "\xE2\x96\x81";  // U+2581
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
 
@@ -41,20 +47,21 @@ struct Normalized {
 class SentencePiece final : public Tokenizer {
  public:
   SentencePiece(SentencePieceModel model, const FolderSettings& settings, Description description)
-      : model_(std::move(model)), charsmap_(model_.charsmap, description.path) {
+      : model_(std::move(model)),
+        charsmap_(model_.charsmap, description.path + ": normalizer_spec.precompiled_charsmap") {
     const std::string& file = description.path;
-    if (model_.model_type != 2) {
+    if (model_.model_type != kUnigram && model_.model_type != kBpe) {
       static constexpr std::array<const char*, 5> kTypes = {"?", "unigram", "bpe", "word", "char"};
       const auto type = static_cast<std::size_t>(model_.model_type);
       throw RunError(file + ": trainer_spec.model_type is " + (type < kTypes.size() ? kTypes[type] : "?") +
                          ", a model that roux does not know",
-                     "it knows bpe");
+                     "it knows unigram and bpe");
     }
     if (model_.denormalizes) throw RunError(file + ": denormalizer_spec has rules, which roux does not know");
     read_pieces(file);
     settings_ = settings.settings;
     description_ = std::move(description);
-    description_.model = "BPE";
+    description_.model = model_.model_type == kUnigram ? "Unigram" : "BPE";
     const auto of_model = [&](std::int64_t id, Kind kind) -> std::optional<std::int32_t> {
       if (id < 0 || id >= vocab_size() || model_.pieces[static_cast<std::size_t>(id)].kind != kind) return std::nullopt;
       return static_cast<std::int32_t>(id);
@@ -116,6 +123,8 @@ class SentencePiece final : public Tokenizer {
     std::vector<Symbol> symbols;
     std::vector<std::uint64_t> candidates;  // a heap of ranks, each with the place of the left one
     Unused unused;
+    std::vector<PathNode> path;
+    std::vector<std::pair<std::int32_t, Source>> pieces;  // from the last one to the first
   };
 
   static std::size_t pair_of(char left, char right) {
@@ -160,6 +169,7 @@ class SentencePiece final : public Tokenizer {
       }
     }
     user_defined_.finish();
+    if (model_.model_type == kUnigram) read_scores(file);
     // The highest score first; pieces with the same one have the same rank.
     std::vector<std::size_t> order(model_.pieces.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
@@ -173,6 +183,25 @@ class SentencePiece final : public Tokenizer {
     if (model_.byte_fallback && std::count(bytes_.begin(), bytes_.end(), -1) > 0) {
       throw RunError(file + ": trainer_spec.byte_fallback is true, but some of the 256 bytes have no piece");
     }
+  }
+
+  void read_scores(const std::string& file) {
+    float least = std::numeric_limits<float>::max();
+    std::size_t bytes = 0;
+    for (std::size_t i = 0; i < model_.pieces.size(); ++i) {
+      const SentencePieceModel::Piece& piece = model_.pieces[i];
+      if (piece.kind == Kind::kNormal) {
+        least = std::min(least, piece.score);
+      } else if (piece.kind != Kind::kUserDefined) {
+        continue;
+      }
+      bytes += piece.text.size();
+      if (bytes > Trie::kBytesMax) {
+        throw RunError(file + ": its pieces have more than " + std::to_string(Trie::kBytesMax) + " bytes together");
+      }
+      trie_.add(piece.text, static_cast<std::int32_t>(i));
+    }
+    unknown_score_ = least - static_cast<float>(kUnknownPenalty);
   }
 
   std::string decode_ids(std::span<const std::int32_t> ids) const {
@@ -324,7 +353,7 @@ class SentencePiece final : public Tokenizer {
       encoding.offsets.push_back(place);
     };
     bool after_unknown = false;
-    merge(normalized.text, [&](std::int32_t id, std::uint32_t begin, std::uint32_t size) {
+    const auto put = [&](std::int32_t id, std::uint32_t begin, std::uint32_t size) {
       const std::uint32_t from = normalized.from[begin], to = normalized.from[begin + size];
       const bool is_unknown = id == unknown_;
       if (is_unknown && model_.byte_fallback) {
@@ -339,7 +368,31 @@ class SentencePiece final : public Tokenizer {
         add(id, from, to);
       }
       after_unknown = is_unknown;
-    });
+    };
+    if (model_.model_type == kUnigram) {
+      cut(normalized.text, put);
+    } else {
+      merge(normalized.text, put);
+    }
+  }
+
+  /// Of a unigram model: calls put(id, begin, size) for each piece of the text, from left to right.
+  template <typename Put>
+  void cut(std::string_view text, const Put& put) const {
+    Pool<Work>::Lease lease(work_);
+    Work& work = *lease;
+    work.pieces.clear();
+    const auto score_of = [&](std::int32_t id, std::size_t length) -> double {
+      if (kind_of(id) != Kind::kUserDefined) return model_.pieces[static_cast<std::size_t>(id)].score;
+      return static_cast<float>(0.1 * static_cast<double>(length - 1));  // above all others, so that it is taken
+    };
+    cut_best<float>(text, trie_, score_of, unknown_score_, unknown_, work.path,
+                    [&](std::int32_t id, std::size_t begin, std::size_t end) {
+                      work.pieces.push_back({id, {static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(end)}});
+                    });
+    for (auto piece = work.pieces.rbegin(); piece != work.pieces.rend(); ++piece) {
+      put(piece->first, piece->second.begin, piece->second.end - piece->second.begin);
+    }
   }
 
   /// Calls put(id, begin, size) for each piece of the text, from left to right.
@@ -437,6 +490,8 @@ class SentencePiece final : public Tokenizer {
   std::array<std::int32_t, 256> bytes_;
   std::bitset<65536> neighbours_;  // bytes that stand beside each other in a piece
   mutable Pool<Work> work_;
+  Trie trie_;  // of a unigram model: the pieces that texts are made of
+  float unknown_score_ = 0;
   std::int32_t unknown_ = -1;
   std::optional<std::int32_t> before_, behind_;
 };

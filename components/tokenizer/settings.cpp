@@ -31,10 +31,10 @@ struct Name {
   FolderSettings::Token FolderSettings::*token;
 };
 constexpr Name kNames[] = {
-    {"bos_token", "bos_token_id", &FolderSettings::bos},
-    {"eos_token", "eos_token_id", &FolderSettings::eos},
-    {"pad_token", "pad_token_id", &FolderSettings::pad},
-    {"unk_token", "unk_token_id", &FolderSettings::unk},
+    {"bos_token", "bos_token_id", &FolderSettings::bos},    {"eos_token", "eos_token_id", &FolderSettings::eos},
+    {"pad_token", "pad_token_id", &FolderSettings::pad},    {"unk_token", "unk_token_id", &FolderSettings::unk},
+    {"cls_token", "cls_token_id", &FolderSettings::cls},    {"sep_token", "sep_token_id", &FolderSettings::sep},
+    {"mask_token", "mask_token_id", &FolderSettings::mask},
 };
 
 /// `"<s>"` or `{"content": "<s>", ...}`.
@@ -173,6 +173,9 @@ FolderSettings read_settings(const std::string& folder) {
     result.split_special_tokens = fields.flag("split_special_tokens", false);
     read_texts(fields, result);
     read_config(fields, result.settings);
+    result.bert.lowercase = fields.flag("do_lower_case", true);
+    result.bert.chinese_chars = fields.flag("tokenize_chinese_chars", true);
+    result.bert.strip_accents = read_flag(fields, "strip_accents");
   });
   with("special_tokens_map.json", [&](const Fields& fields) {
     if (!has_decoder) read_named(fields, result);

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "components/tokenizer/bert.h"
 #include "components/tokenizer/tokenizer.h"
 
 namespace components::tokenizer {
@@ -16,7 +17,8 @@ struct FolderSettings {
     std::optional<std::string> text;
     std::optional<std::int64_t> id;
   };
-  Token bos, eos, pad, unk;
+  Token bos, eos, pad, unk, cls, sep, mask;
+  BertNormalization bert;  ///< of a vocab.txt
   /// Tokens that are added to those of the vocabulary's file, in order; their ids follow from that, as in Transformers.
   std::vector<AddedToken> added;
   std::vector<std::string> extra;     ///< special ones that follow these

@@ -78,8 +78,8 @@ struct AddedToken {
 /// What a tokenizer is made of, for people.
 struct Description {
   std::string path;    ///< the file that was read
-  std::string format;  ///< `tokenizer.json`, `vocab.json with merges.txt`, `SentencePiece`
-  std::string model;   ///< `BPE`
+  std::string format;  ///< `tokenizer.json`, `vocab.json with merges.txt`, `SentencePiece`, `vocab.txt`
+  std::string model;   ///< `BPE`, `WordPiece`, `Unigram`
   /// `normalizer`, `NFC`; `pre_tokenizer`, `Split, ByteLevel`; what there is, in the order in which it is applied.
   std::vector<std::pair<std::string, std::string>> parts;
 };
@@ -132,11 +132,11 @@ class Tokenizer {
   Description description_;
 };
 
-/// Reads a tokenizer: a folder of Transformers, a `tokenizer.json`, a `vocab.json` with `merges.txt` beside it, or a
-/// SentencePiece model (`tokenizer.model`, `*.model`). Of a folder the first of these that is there counts, and its
-/// `tokenizer_config.json`, `special_tokens_map.json` and `generation_config.json` say the rest; they also do so beside
-/// a file that is named.
-/// Failure names file and field: nothing is there, a file is damaged, or asks for what roux does not know.
+/// Reads a tokenizer: a folder of Transformers, a `tokenizer.json`, a `vocab.json` with `merges.txt` beside it, a
+/// SentencePiece model (`tokenizer.model`, `*.model`), or the `vocab.txt` of a BERT. Of a folder the first of these
+/// that is there counts, and its `tokenizer_config.json`, `special_tokens_map.json` and `generation_config.json` say
+/// the rest; they also do so beside a file that is named. Failure names file and field: nothing is there, a file is
+/// damaged, or asks for what roux does not know.
 runner::core::Result<std::shared_ptr<Tokenizer>> read_tokenizer(const std::string& path);
 
 struct Inputs {

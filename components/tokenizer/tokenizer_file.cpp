@@ -35,7 +35,7 @@ bool split_merge(std::string_view text, std::pair<std::string, std::string>& mer
 /// hundreds of thousands of entries, too many for nodes of a tree.
 class Reader final : public Json::json_sax_t {
  public:
-  enum class Place { kNone, kRoot, kModel, kVocab, kMerges, kMerge, kAddedTokens, kAddedToken, kSkipped, kTree };
+  enum class Place { kNone, kRoot, kModel, kVocab, kScores, kScore, kMerges, kMerge, kAddedTokens, kAddedToken, kTree };
 
   /// `root`: what the whole text is.
   Reader(std::string_view text, TokenizerFile& file, Place root) : text_(text), file_(file), root_(root) {}
@@ -81,13 +81,19 @@ class Reader final : public Json::json_sax_t {
       file_.has_merges = true;
       return open(Place::kMerges);
     }
-    if (place() == Place::kModel && key() == "vocab") return open(Place::kSkipped);  // of another model than BPE
+    if (place() == Place::kModel && key() == "vocab") {
+      file_.has_scores = true;
+      return open(Place::kScores);
+    }
+    if (place() == Place::kScores) {
+      parts_ = 0;
+      return open(Place::kScore);
+    }
     if (place() == Place::kMerges) {
       parts_ = 0;
       return open(Place::kMerge);
     }
     if (levels_.empty()) return refuse("", "is not a JSON object");
-    if (place() == Place::kSkipped) return open(Place::kSkipped);
     return open(Place::kTree, true);
   }
   bool end_object() override {
@@ -105,12 +111,13 @@ class Reader final : public Json::json_sax_t {
       if (parts_ != 2) return refuse(merge_field(), "is not two tokens");
       if (!add_merge(std::move(merge_))) return false;
     }
+    if (place() == Place::kScore && !add_score()) return false;
     return close();
   }
   bool key(string_t& value) override {
     Level& level = levels_.back();
     level.key = std::move(value);
-    if (level.place == Place::kVocab || level.place == Place::kSkipped) return true;
+    if (level.place == Place::kVocab) return true;
     if (!level.keys.insert(level.key).second) return refuse(path(), "appears twice");
     return true;
   }
@@ -149,6 +156,8 @@ class Reader final : public Json::json_sax_t {
   std::string added_field(const char* name) const {
     return "added_tokens[" + std::to_string(file_.added.size() - 1) + "]." + name;
   }
+  static constexpr const char* kNoScore = "is not a token with its score";
+  std::string score_field() const { return "model.vocab[" + std::to_string(file_.scores.size()) + "]"; }
   std::string merge_field() const { return "model.merges[" + std::to_string(file_.merges.size()) + "]"; }
 
   bool refuse(const std::string& field, const std::string& what) {
@@ -160,8 +169,10 @@ class Reader final : public Json::json_sax_t {
     if (levels_.size() >= kDepthMax) {
       return refuse(path(), "is nested deeper than " + std::to_string(kDepthMax) + " levels");
     }
-    if (place == Place::kTree && this->place() == Place::kSkipped) place = Place::kSkipped;
     if (place == Place::kTree && this->place() == Place::kVocab) return refuse(path(), "is not an id");
+    if (place == Place::kTree && (this->place() == Place::kScores || this->place() == Place::kScore)) {
+      return refuse(score_field(), kNoScore);
+    }
     if (place == Place::kTree && this->place() == Place::kMerges) return refuse(merge_field(), "is not two tokens");
     if (place == Place::kTree && this->place() == Place::kMerge) return refuse(merge_field(), "is not two tokens");
     if (place == Place::kTree && this->place() == Place::kAddedTokens) {
@@ -221,8 +232,9 @@ class Reader final : public Json::json_sax_t {
   bool add(Node node) {
     switch (place()) {
       case Place::kNone: return refuse("", "is not a JSON object");
-      case Place::kSkipped: return true;
       case Place::kVocab: return refuse(path(), "is not an id");
+      case Place::kScores: return refuse(score_field(), kNoScore);
+      case Place::kScore: return add_to_score(node);
       case Place::kMerges:
       case Place::kMerge: return refuse(merge_field(), "is not two tokens");
       case Place::kAddedTokens: return refuse("added_tokens", "holds what is no object");
@@ -236,6 +248,29 @@ class Reader final : public Json::json_sax_t {
     } else {
       level.node.entries().push_back({level.key, {}, std::move(node)});
     }
+    return true;
+  }
+
+  bool add_to_score(const Node& node) {
+    ++parts_;
+    if (parts_ == 1 && node.is_string()) {
+      merge_.first = node.as_string();
+      return true;
+    }
+    if (parts_ != 2 || !node.is_number()) return refuse(score_field(), kNoScore);
+    score_ = node.as_double();
+    return true;
+  }
+  bool add_score() {
+    if (parts_ != 2) return refuse(score_field(), kNoScore);
+    if (merge_.first.size() > kTokenBytesMax) return refuse(score_field(), "is a token of more than 100,000 bytes");
+    if (file_.scores.size() >= static_cast<std::size_t>(Vocabulary::kTokensMax)) {
+      return refuse(score_field(), "is one token more than " + std::to_string(Vocabulary::kTokensMax));
+    }
+    if (!file_.vocabulary.add(merge_.first, static_cast<std::int32_t>(file_.scores.size()))) {
+      return refuse(score_field(), "is " + runner::core::quote(merge_.first) + ", which another one is, too");
+    }
+    file_.scores.push_back(score_);
     return true;
   }
 
@@ -272,7 +307,8 @@ class Reader final : public Json::json_sax_t {
   Place root_;
   std::vector<Level> levels_;
   std::pair<std::string, std::string> merge_;
-  int parts_ = 0;  // of a merge
+  double score_ = 0;
+  int parts_ = 0;  // of a merge, or of a token with its score
   bool added_has_id_ = false;
   std::size_t values_ = 0;
   std::string problem_;
@@ -297,6 +333,29 @@ Node read_json_object(std::string_view text, const std::string& file) {
 
 Vocabulary read_vocab_json(std::string_view text, const std::string& file) {
   return std::move(read(text, file, Reader::Place::kVocab).vocabulary);
+}
+
+Vocabulary read_vocab_txt(std::string_view text, const std::string& file) {
+  if (const auto at = runner::core::find_invalid_utf8(text); at != std::string_view::npos) {
+    throw RunError(file + ": it is not UTF-8 at byte " + std::to_string(at));
+  }
+  const auto place = [&](std::size_t line) { return file + ":" + std::to_string(line) + ": "; };
+  std::vector<std::string_view> lines;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find_first_of("\r\n", at), text.size());
+    lines.push_back(text.substr(at, end - at));
+    if (lines.back().size() > kTokenBytesMax)
+      throw RunError(place(lines.size()) + "a token of more than 100,000 bytes");
+    if (lines.size() > static_cast<std::size_t>(Vocabulary::kTokensMax)) {
+      throw RunError(place(lines.size()) + "one token more than " + std::to_string(Vocabulary::kTokensMax));
+    }
+    at = end + (text.substr(end).starts_with("\r\n") ? 2 : 1);
+  }
+  if (lines.empty()) throw RunError(file + ": it has no tokens");
+  Vocabulary vocabulary;
+  vocabulary.reserve(lines.size());
+  for (std::size_t i = lines.size(); i-- > 0;) vocabulary.add(lines[i], static_cast<std::int32_t>(i));
+  return vocabulary;
 }
 
 std::vector<std::pair<std::string, std::string>> read_merges_txt(std::string_view text, const std::string& file) {

@@ -158,7 +158,7 @@ std::vector<std::string> tensor_corpus() {
 std::vector<std::string> tokenizer_corpus() {
   std::vector<std::string> files;
   for (const std::string& path :
-       runner::core::glob(std::string(ROUX_SOURCE_DIR) + "/tests/components/tokenizer/files/*.{json,model}")) {
+       runner::core::glob(std::string(ROUX_SOURCE_DIR) + "/tests/components/tokenizer/files/*.{json,model,txt}")) {
     files.push_back(runner::core::read_file(path, kTextMax / 4).value());
   }
   return files;

@@ -42,6 +42,18 @@ constexpr std::string_view kWords[] = {"null",
                                        "\"NFKD\"",
                                        "\"Strip\"",
                                        "\"Lowercase\"",
+                                       "\"BertNormalizer\"",
+                                       "\"BertPreTokenizer\"",
+                                       "\"Precompiled\",\"precompiled_charsmap\":\"BAAAAAAAAABhAA==\"",
+                                       "\"StripAccents\"",
+                                       "\"Nmt\"",
+                                       "\"WordPiece\"",
+                                       "\"Unigram\"",
+                                       "[\"a\",-1.5],",
+                                       "\"unk_id\":0,",
+                                       "\"max_input_chars_per_word\":0,",
+                                       "\"continuing_subword_prefix\":\"\",",
+                                       "[UNK]\n",
                                        "\"Removed\"",
                                        "\"Contiguous\"",
                                        "\"TemplateProcessing\"",
@@ -144,6 +156,9 @@ void TokenizerFiles::read(const std::string& file) {
     if (exact.starts_with('{')) {
       use(*components::tokenizer::make_pipeline(components::tokenizer::read_tokenizer_json(exact, "tokenizer.json"),
                                                 FolderSettings{}, {"tokenizer.json", "", "", {}}));
+    } else if (exact.starts_with('[')) {
+      use(*components::tokenizer::make_bert_pipeline(components::tokenizer::read_vocab_txt(exact, "vocab.txt"),
+                                                     FolderSettings{}, {"vocab.txt", "", "", {}}));
     } else {
       use(*components::tokenizer::make_sentencepiece(
           components::tokenizer::read_sentencepiece_model(exact, "tokenizer.model"), FolderSettings{},

@@ -237,8 +237,8 @@ LLAMA3 = ("(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3
 QWEN2 = LLAMA3.replace("{1,3}", "")
 
 
-def forms():
-    """A tokenizer of each form, and how it is trained."""
+def forms(charsmap, unigram, unigram_bytes):
+    """A tokenizer of each form, and how it is trained: None when it is made of one of SentencePiece's models."""
     from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
     alphabet = pre_tokenizers.ByteLevel.alphabet()
 
@@ -309,20 +309,65 @@ def forms():
     suffix.decoder = decoders.BPEDecoder()
     yield ("suffix", suffix, trainer(500, ["<unk>"], letters=[], limit_alphabet=100, end_of_word_suffix="</w>"), [])
 
+    bert = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    bert.normalizer = normalizers.BertNormalizer()
+    bert.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    bert.decoder = decoders.WordPiece()
+    bert.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=[("[CLS]", 2), ("[SEP]", 3)])
+    names = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    yield ("bert", bert, trainers.WordPieceTrainer(vocab_size=700, special_tokens=names, limit_alphabet=150,
+                                                   show_progress=False), [])
 
-def train_sentencepiece(folder, name, texts, **more):
+    # Accents and capitals stay, a word is short, and what continues one begins with another prefix.
+    cased = Tokenizer(models.WordPiece(unk_token="<unk>", max_input_chars_per_word=12, continuing_subword_prefix="@"))
+    cased.normalizer = normalizers.BertNormalizer(clean_text=False, strip_accents=True, lowercase=False)
+    cased.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    cased.decoder = decoders.WordPiece(prefix="@", cleanup=False)
+    cased.post_processor = processors.BertProcessing(("</s>", 2), ("<s>", 1))
+    yield ("cased", cased, trainers.WordPieceTrainer(vocab_size=500, special_tokens=["<unk>", "<s>", "</s>"],
+                                                     limit_alphabet=120, show_progress=False,
+                                                     continuing_subword_prefix="@"), [])
+
+    # As Transformers converts SentencePiece's models.
+    t5 = Tokenizer(models.Unigram(*unigram))
+    t5.normalizer = normalizers.Sequence([normalizers.Precompiled(charsmap), normalizers.Replace(Regex(" {2,}"), " ")])
+    t5.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace()])
+    t5.decoder = decoders.Metaspace()
+    t5.post_processor = processors.TemplateProcessing(single="$A </s>", pair="$A </s> $B </s>",
+                                                      special_tokens=[("</s>", 2)])
+    yield "t5", t5, None, [AddedToken(name, special=True, normalized=False) for name in ("<unk>", "<s>", "</s>")]
+
+    # What is unknown becomes bytes, all of which stand for all of it.
+    albert = Tokenizer(models.Unigram(*unigram_bytes, byte_fallback=True))
+    albert.normalizer = normalizers.Sequence([
+        normalizers.Nmt(), normalizers.Replace("``", '"'), normalizers.NFKD(), normalizers.StripAccents(),
+        normalizers.Lowercase(), normalizers.Strip(left=False), normalizers.Precompiled(charsmap)])
+    albert.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Metaspace(split=False), pre_tokenizers.Digits(True)])
+    albert.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()])
+    yield "albert", albert, None, [AddedToken("<mask>", lstrip=True)]
+
+
+def train_sentencepiece(folder, name, texts, model_type="bpe", **more):
     import sentencepiece
     sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(texts), model_prefix=str(folder / name), model_type="bpe", vocab_size=900, num_threads=1,
-        character_coverage=0.98, minloglevel=2, **more)
+        sentence_iterator=iter(texts), model_prefix=str(folder / name), model_type=model_type, vocab_size=900,
+        num_threads=1, character_coverage=0.98, minloglevel=2, **more)
     (folder / f"{name}.vocab").unlink()
 
 
 def train(folder):
     folder = pathlib.Path(folder)
     texts = make_texts(3000, seed=1)
-    for name, tokenizer, trainer, added in forms():
-        tokenizer.train_from_iterator(texts, trainer)
+    lines = [text for text in texts if text.strip() and max(text) < "\u0180"]
+    train_sentencepieces(folder, lines)
+    from sentencepiece import sentencepiece_model_pb2
+    default, *unigrams = (sentencepiece_model_pb2.ModelProto.FromString((folder / f"{name}.model").read_bytes())
+                          for name in ("default", "unigram", "unigram_bytes"))
+    vocabularies = [([(piece.piece, piece.score) for piece in one.pieces], one.trainer_spec.unk_id) for one in unigrams]
+    for name, tokenizer, trainer, added in forms(default.normalizer_spec.precompiled_charsmap, *vocabularies):
+        if trainer:
+            tokenizer.train_from_iterator(texts, trainer)
         if added:
             tokenizer.add_tokens(added)
         content = json.loads(tokenizer.to_str())
@@ -331,7 +376,9 @@ def train(folder):
         if name == "llama2":  # the older form
             model["merges"] = [" ".join(pair) for pair in model["merges"]]
         (folder / f"{name}.json").write_text(json.dumps(content, ensure_ascii=False, separators=(",", ":")) + "\n")
-    lines = [text for text in texts if text.strip() and max(text) < "\u0180"]
+
+
+def train_sentencepieces(folder, lines):
     # As Llama 2 has it: nothing is normalized. The other one has defaults, user-defined pieces, and some of the rules of
     # nmt_nfkc, whose map would take 240 kB.
     rules = {"\t": " ", "\n": " ", "\r": " ", "\u00a0": " ", "\u3000": " ", "\u200b": " ", "\ufeff": "", 
@@ -341,8 +388,11 @@ def train(folder):
         for old, new in rules.items():
             file.write("\t".join(" ".join(f"{ord(c):X}" for c in text) for text in (old, new)) + "\n")
         file.flush()
-        train_sentencepiece(folder, "default", lines, normalization_rule_tsv=file.name,
-                            user_defined_symbols=["<think>", "==", "a b"], control_symbols=["<sep>"])
+        for name, model_type in (("default", "bpe"), ("unigram", "unigram")):
+            train_sentencepiece(folder, name, lines, model_type, normalization_rule_tsv=file.name,
+                                user_defined_symbols=["<think>", "==", "a b"], control_symbols=["<sep>"])
+    train_sentencepiece(folder, "unigram_bytes", lines, "unigram", byte_fallback=True,
+                        normalization_rule_name="identity", remove_extra_whitespaces=False)
     train_sentencepiece(folder, "llama2", lines, byte_fallback=True, normalization_rule_name="identity",
                         remove_extra_whitespaces=False, split_digits=True)
 

@@ -304,7 +304,8 @@ class Tidy {
 
   /// Generated pages, test vectors, recipes of tests and fixtures are data.
   static bool is_data(const std::string& folder) {
-    for (const char* data : {"schemas/reference", "tests/golden/", "tests/fixtures", "tests/bench/peers"}) {
+    for (const char* data : {"schemas/reference", "tests/golden/", "tests/fixtures", "tests/bench/peers",
+                             "tests/components/tokenizer/files", "tests/components/tokenizer/recorded"}) {
       if (folder.starts_with(data)) return true;
     }
     return false;

@@ -136,27 +136,7 @@ void Bpe::tokenize(std::string_view word, Scratch& scratch, Tokens& tokens) cons
 }
 
 void Bpe::tokenize_part(std::string_view word, Scratch& scratch, Tokens& tokens) const {
-  using Word = Scratch::Word;
-  if (word.size() > Word::kBytesMax) return merge(word, scratch, tokens);
-  const std::uint64_t hash = hash_of(word);
-  Word& known = scratch.words[hash % Scratch::kSlots];
-  if (known.tokens > 0 && known.hash == hash && known.bytes == word.size() &&
-      std::memcmp(known.text.data(), word.data(), word.size()) == 0) {
-    for (std::size_t i = 0; i < known.tokens; ++i) tokens.add(known.ids[i], known.lengths[i]);
-    return;
-  }
-  const std::size_t before = tokens.ids.size();
-  merge(word, scratch, tokens);
-  const std::size_t count = tokens.ids.size() - before;
-  if (count == 0 || count > Word::kTokensMax) return;
-  known.hash = hash;
-  known.bytes = static_cast<std::uint8_t>(word.size());
-  known.tokens = static_cast<std::uint8_t>(count);
-  std::memcpy(known.text.data(), word.data(), word.size());
-  for (std::size_t i = 0; i < count; ++i) {
-    known.ids[i] = tokens.ids[before + i];
-    known.lengths[i] = static_cast<std::uint8_t>(tokens.lengths[before + i]);
-  }
+  tokenize_once(word, scratch, tokens, [&] { merge(word, scratch, tokens); });
 }
 
 void Bpe::merge(std::string_view word, Scratch& scratch, Tokens& tokens) const {

@@ -28,6 +28,10 @@ std::string with(const std::string& fields,
   return "{" + fields + (fields.empty() ? "" : ",") + "\"model\":{\"type\":\"BPE\"," + model + "}}";
 }
 
+std::string unigram(const std::string& vocabulary) {
+  return R"({"model":{"type":"Unigram","unk_id":0,"vocab":[)" + vocabulary + "]}}";
+}
+
 }  // namespace
 
 TEST_CASE("a damaged tokenizer.json is refused with file and field", "[tokenizer][damaged]") {
@@ -39,10 +43,37 @@ TEST_CASE("a damaged tokenizer.json is refused with file and field", "[tokenizer
       {"", "tokenizer.json: it is not valid JSON from byte 1 on"},
       {"[]", "tokenizer.json: it is not a JSON object"},
       {"{}", "tokenizer.json: model is missing"},
-      {R"({"model":{"type":"Unigram","vocab":[["a",-1.5]]}})",
-       "tokenizer.json: model.type is \"Unigram\", a model that roux does not know"},
+      {R"({"model":{"type":"WordLevel","vocab":{"a":0}}})",
+       "tokenizer.json: model.type is \"WordLevel\", a model that roux does not know"},
+      {R"({"model":{"vocab":{"a":0}}})", "tokenizer.json: model.type is missing"},
+      {R"({"model":{"type":"BPE","vocab":[["a",-1.5]],"merges":[]}})", "tokenizer.json: model.vocab is not an object"},
+      {R"({"model":{"type":"WordPiece","vocab":[["[UNK]",0]]}})", "tokenizer.json: model.vocab is not an object"},
       {R"({"model":{"type":"WordPiece","vocab":{"a":0}}})",
-       "tokenizer.json: model.type is \"WordPiece\", a model that roux does not know"},
+       "tokenizer.json: model.unk_token: model.vocab has no token \"[UNK]\""},
+      {R"({"model":{"type":"WordPiece","vocab":{"a":0},"unk_token":"a","max_input_chars_per_word":-1}})",
+       "tokenizer.json: model.max_input_chars_per_word is not an integer from 0 to 2147483647"},
+      {R"({"model":{"vocab":{"a":0},"unk_token":"a","continuing_subword_prefix":"##"}})", ""},
+      {unigram(R"(["a",-1.5])"), ""},
+      {R"({"model":{"vocab":[["a",-1.5]],"unk_id":0}})", ""},
+      {unigram(""), "tokenizer.json: model.vocab has no tokens"},
+      {R"({"model":{"type":"Unigram","vocab":{"a":0}}})",
+       "tokenizer.json: model.vocab is not a list of tokens with their scores"},
+      {R"({"model":{"type":"Unigram"}})", "tokenizer.json: model.vocab is not a list of tokens with their scores"},
+      {unigram(R"("a")"), "tokenizer.json: model.vocab[0] is not a token with its score"},
+      {unigram(R"(["a",0],["b"])"), "tokenizer.json: model.vocab[1] is not a token with its score"},
+      {unigram(R"(["a",0,1])"), "tokenizer.json: model.vocab[0] is not a token with its score"},
+      {unigram(R"([0,"a"])"), "tokenizer.json: model.vocab[0] is not a token with its score"},
+      {unigram(R"(["a",{}])"), "tokenizer.json: model.vocab[0] is not a token with its score"},
+      {unigram(R"({"a":0})"), "tokenizer.json: model.vocab[0] is not a token with its score"},
+      {unigram(R"(["a",0],["a",1])"), "tokenizer.json: model.vocab[1] is \"a\", which another one is, too"},
+      {R"({"model":{"type":"Unigram","vocab":[["a",0]],"unk_id":1}})",
+       "tokenizer.json: model.unk_id is 1, but model.vocab has 1 tokens"},
+      {with(R"("normalizer":{"type":"Precompiled","precompiled_charsmap":"AA=A"})"),
+       "tokenizer.json: normalizer.precompiled_charsmap is not base64"},
+      {with(R"("normalizer":{"type":"Precompiled","precompiled_charsmap":"CAAAAA=="})"),
+       "tokenizer.json: normalizer.precompiled_charsmap is cut short"},
+      {with(R"("normalizer":{"type":"Precompiled","precompiled_charsmap":"BAAAAAAAAABh"})"),
+       "tokenizer.json: normalizer.precompiled_charsmap has texts that are not UTF-8 or not ended"},
       {with("", R"("vocab":{"a":0},"merges":["a b"])"),
        "tokenizer.json: model.merges[0]: \"a\" and \"b\" need the token \"b\", which model.vocab lacks"},
       {with("", R"("vocab":{"a":0,"b":1},"merges":["a b"])"),
@@ -66,8 +97,11 @@ TEST_CASE("a damaged tokenizer.json is refused with file and field", "[tokenizer
        "tokenizer.json: model.unk_token: model.vocab has no token \"<unk>\""},
       {with("", R"("vocab":{"a":0},"merges":[],"dropout":0.1)"),
        "tokenizer.json: model.dropout is not 0: roux encodes a text the same way each time"},
-      {with(R"("normalizer":{"type":"Precompiled"})"),
-       "tokenizer.json: normalizer.type is \"Precompiled\", a normalizer that roux does not know"},
+      {with(R"("normalizer":{"type":"Precompiled"})"), "tokenizer.json: normalizer.precompiled_charsmap is missing"},
+      {with(R"("normalizer":{"type":"BertNormalizer","lowercase":1})"),
+       "tokenizer.json: normalizer.lowercase is neither true nor false"},
+      {with(R"("normalizer":{"type":"Upper"})"),
+       "tokenizer.json: normalizer.type is \"Upper\", a normalizer that roux does not know"},
       {with(R"("pre_tokenizer":{"type":"Sequence","pretokenizers":[{"type":"ByteLevel"},{"type":"UnicodeScripts"}]})"),
        "tokenizer.json: pre_tokenizer.pretokenizers[1].type is \"UnicodeScripts\", a pre-tokenizer that roux does not "
        "know"},
@@ -225,6 +259,46 @@ TEST_CASE("vocab.json with merges.txt is a byte-level BPE", "[tokenizer]") {
   write(folder / "merges.txt", "#version: 0.2\na b\nab\n");
   CHECK(read_tokenizer(folder.path()).failure().message ==
         folder / "merges.txt:3: \"ab\" is not two tokens with a space between them");
+}
+
+TEST_CASE("a damaged vocab.txt is refused with file and line", "[tokenizer][damaged]") {
+  const tests::TempDir folder;
+  const std::string names = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n";
+  const std::pair<std::string, std::string> cases[] = {
+      {names, ""},
+      {"", ": it has no tokens"},
+      {"[PAD]\n[CLS]\n[SEP]\na\n", ": it has no token \"[UNK]\""},
+      {"[PAD]\n[UNK]\n[SEP]\na\n", ": it has no token \"[CLS]\""},
+      {"[PAD]\n[UNK]\n[CLS]\na\n", ": it has no token \"[SEP]\""},
+      {names + "a\xFF\n", ": it is not UTF-8 at byte 25"},
+      {names + std::string(100'001, 'a'), ":5: a token of more than 100,000 bytes"},
+  };
+  for (const auto& [content, problem] : cases) {
+    INFO(problem);
+    write(folder / "vocab.txt", content);
+    const auto read = read_tokenizer(folder.path());
+    CHECK((read ? "" : read.failure().message) == (problem.empty() ? "" : folder / "vocab.txt" + problem));
+  }
+}
+
+TEST_CASE("of two lines of a vocab.txt that are the same the later one counts", "[tokenizer]") {
+  const tests::TempDir folder;
+  write(folder / "vocab.txt", "[PAD]\r\n[UNK]\r\na\r\n[CLS]\r\n[SEP]\r\n\r\na\r\n##b");
+  const auto tokenizer = read_tokenizer(folder / "vocab.txt").value();
+  CHECK(tokenizer->encode("a ab c").value().ids == std::vector<std::int32_t>{3, 6, 6, 7, 1, 4});
+  CHECK(tokenizer->id_limit() == 8);
+  CHECK(tokenizer->vocab_size() == 7);
+  CHECK(tokenizer->description().format == "vocab.txt");
+  CHECK(tokenizer->description().model == "WordPiece");
+}
+
+TEST_CASE("what no token of a unigram model is for is refused where it has none for that", "[tokenizer][damaged]") {
+  const tests::TempDir folder;
+  write(folder / "tokenizer.json", R"({"model":{"type":"Unigram","vocab":[["a",-1]]}})");
+  const auto tokenizer = read_tokenizer(folder.path()).value();
+  CHECK(tokenizer->encode("aa").value().ids == std::vector<std::int32_t>{0, 0});
+  CHECK(tokenizer->encode("aba").failure().message ==
+        "the tokenizer has no token for \"b\", and model.unk_id names none for what is unknown");
 }
 
 TEST_CASE("a folder without a tokenizer says what it needs", "[tokenizer]") {

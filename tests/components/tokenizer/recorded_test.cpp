@@ -39,7 +39,8 @@ std::string joined(const std::vector<std::int32_t>& ids) {
 // Recorded from the libraries by tests/parity/tokenizer_texts.py: `tokenizers` 0.23.3 and `sentencepiece` 0.2.3.
 TEST_CASE("tokenizers give the ids, offsets and texts of the libraries", "[tokenizer][recorded]") {
   const auto name = GENERATE(as<std::string>(), "gpt2.json", "llama2.json", "llama3.json", "qwen2.json", "smollm2.json",
-                             "mixed.json", "suffix.json", "llama2.model", "default.model");
+                             "mixed.json", "suffix.json", "bert.json", "cased.json", "t5.json", "albert.json",
+                             "llama2.model", "default.model", "unigram.model", "unigram_bytes.model");
   INFO(name);
   const auto read = components::tokenizer::read_tokenizer(folder() + "files/" + name);
   REQUIRE((read ? "" : read.failure().message) == "");

@@ -8,7 +8,7 @@
 
 namespace components::tokenizer {
 
-/// What a SentencePiece model file holds (sentencepiece_model.proto of SentencePiece), as far as it encodes with BPE.
+/// What a SentencePiece model file holds (sentencepiece_model.proto of SentencePiece), as far as it encodes.
 struct SentencePieceModel {
   enum class Kind { kNormal = 1, kUnknown = 2, kControl = 3, kUserDefined = 4, kUnused = 5, kByte = 6 };
   struct Piece {
@@ -33,20 +33,5 @@ struct SentencePieceModel {
 
 /// Throws RunError that names file and field.
 SentencePieceModel read_sentencepiece_model(std::string_view bytes, const std::string& file);
-
-/// The texts that a model's normalizer writes for others: a double-array trie, and what its values point at.
-class Charsmap {
- public:
-  Charsmap() = default;
-  /// Throws RunError when the map is cut short.
-  Charsmap(std::string_view map, const std::string& file);
-
-  /// The longest text of the map that `text` begins with: its length, and what stands for it. Length 0 for none.
-  std::pair<std::size_t, std::string_view> find(std::string_view text) const;
-
- private:
-  std::vector<std::uint32_t> units_;
-  std::string texts_;
-};
 
 }  // namespace components::tokenizer
