@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "components/tokenizer/fields.h"
+#include "components/tokenizer/text/fields.h"
 #include "components/tokenizer/text/growth.h"
 
 namespace components::tokenizer {

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "components/tokenizer/fields.h"
+#include "components/tokenizer/text/fields.h"
 #include "components/tokenizer/text/piece.h"
 
 namespace components::tokenizer {

@@ -92,20 +92,23 @@ Pipeline::Pipeline(Parts parts, const FolderSettings& settings, Description desc
 }
 
 runner::core::Result<Encoding> Pipeline::encode(std::string_view text, const EncodeOptions& options) const {
-  if (text.size() > kTextMax) {
-    return runner::core::Failure{"the text has " + std::to_string(text.size()) + " bytes, more than " +
-                                 std::to_string(kTextMax)};
-  }
-  if (!is_ascii(text)) {
-    const auto wrong = runner::core::find_invalid_utf8(text);
-    if (wrong != std::string_view::npos) {
-      return runner::core::Failure{"the text is not UTF-8 at byte " + std::to_string(wrong)};
-    }
-  }
   return runner::core::attempt([&] { return encode_text(text, options); });
 }
 
-Encoding Pipeline::encode_text(std::string_view text, const EncodeOptions& options) const {
+runner::core::Result<Encoding> Pipeline::encode_pair(std::string_view text, std::string_view pair,
+                                                     const EncodeOptions& options,
+                                                     const std::optional<Truncation>& truncation) const {
+  return runner::core::attempt([&] { return join(text, pair, options, truncation); });
+}
+
+Encoded Pipeline::tokenize(std::string_view text, const EncodeOptions& options) const {
+  if (text.size() > kTextMax) {
+    throw RunError("the text has " + std::to_string(text.size()) + " bytes, more than " + std::to_string(kTextMax));
+  }
+  if (!is_ascii(text)) {
+    const auto wrong = runner::core::find_invalid_utf8(text);
+    if (wrong != std::string_view::npos) throw RunError("the text is not UTF-8 at byte " + std::to_string(wrong));
+  }
   Growth normalizing("the normalizer", text.size()), splitting("the pre-tokenizer", text.size());
   Pieces pieces(text, options.with_offsets || parts_.pre_tokenizers.needs_tracking, normalizing);
   added_.extract(pieces, parts_.normalizer.get());
@@ -117,11 +120,11 @@ Encoding Pipeline::encode_text(std::string_view text, const EncodeOptions& optio
   tokens.ids.reserve(text.size() / 3 + 8);
   tokens.lengths.reserve(text.size() / 3 + 8);
   std::vector<Source> sources;
-  std::vector<std::pair<std::size_t, std::string_view>> added_texts;  // by the place of the token
+  Encoded encoded;
   for (const Piece& piece : pieces.list) {
     const std::size_t first = tokens.ids.size();
     if (piece.done()) {
-      if (options.with_offsets) added_texts.emplace_back(first, piece.text);
+      if (options.with_offsets) encoded.added_texts.emplace_back(first, piece.text);
       tokens.add(piece.token, static_cast<std::uint32_t>(piece.text.size()));
     } else {
       parts_.model->tokenize(piece.text, *scratch, tokens);
@@ -134,26 +137,41 @@ Encoding Pipeline::encode_text(std::string_view text, const EncodeOptions& optio
     }
   }
 
-  Encoded encoded;
   encoded.encoding.ids = std::move(tokens.ids);
   encoded.with_offsets = options.with_offsets;
   encoded.only_missing = options.only_missing;
+  encoded.vocabulary = &parts_.model->vocabulary();
   if (options.with_offsets) {
     const ToCharacters characters(text);
     encoded.encoding.offsets.reserve(sources.size());
     for (const Source& source : sources) encoded.encoding.offsets.push_back(characters.of(source));
     encoded.trim_offsets = options.trim_offsets;
   }
+  return encoded;
+}
+
+Encoding Pipeline::encode_text(std::string_view text, const EncodeOptions& options) const {
+  Encoded encoded = tokenize(text, options);
   if (!parts_.post_processor) return std::move(encoded.encoding);
-  encoded.text_of = [&](std::size_t place) -> std::string_view {
-    const auto at = std::lower_bound(added_texts.begin(), added_texts.end(), place,
-                                     [](const auto& entry, std::size_t wanted) { return entry.first < wanted; });
-    if (at != added_texts.end() && at->first == place) return at->second;
-    return parts_.model->vocabulary().token_of(encoded.encoding.ids[place]).value_or("");
-  };
   Growth framing("the post-processor", encoded.encoding.ids.size(), "tokens");
   parts_.post_processor->apply(encoded, options.add_special_tokens, framing);
   return std::move(encoded.encoding);
+}
+
+Encoding Pipeline::join(std::string_view text, std::string_view pair, const EncodeOptions& options,
+                        const std::optional<Truncation>& truncation) const {
+  EncodedPair both{tokenize(text, options), tokenize(pair, options)};
+  for (Encoded* one : {&both.first, &both.second}) {
+    const std::size_t size = one->encoding.ids.size();
+    one->encoding.type_ids.assign(size, one == &both.first ? 0 : 1);
+    one->encoding.origins.assign(size, one == &both.first ? Origin::kFirst : Origin::kSecond);
+  }
+  const bool frames = parts_.post_processor && options.add_special_tokens;
+  if (truncation) shorten(both, *truncation, frames ? parts_.post_processor->added_to_pair() : 0);
+  Growth framing("the post-processor", both.first.encoding.ids.size() + both.second.encoding.ids.size(), "tokens");
+  if (parts_.post_processor) parts_.post_processor->apply(both, options.add_special_tokens, framing);
+  if (!both.joined) both.first.append(both.second);
+  return std::move(both.first.encoding);
 }
 
 void Pipeline::add_offsets(const Pieces& pieces, const Piece& piece, const Tokens& tokens, std::size_t first,

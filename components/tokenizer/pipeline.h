@@ -10,10 +10,10 @@
 #include "components/tokenizer/decoder.h"
 #include "components/tokenizer/model/model.h"
 #include "components/tokenizer/normalizer.h"
-#include "components/tokenizer/pool.h"
 #include "components/tokenizer/post_processor.h"
 #include "components/tokenizer/pre_tokenizer.h"
 #include "components/tokenizer/settings.h"
+#include "components/tokenizer/text/pool.h"
 #include "components/tokenizer/tokenizer.h"
 #include "components/tokenizer/tokenizer_file.h"
 
@@ -36,6 +36,8 @@ class Pipeline final : public Tokenizer {
   Pipeline(Parts parts, const FolderSettings& settings, Description description);
 
   runner::core::Result<Encoding> encode(std::string_view text, const EncodeOptions& options) const override;
+  runner::core::Result<Encoding> encode_pair(std::string_view text, std::string_view pair, const EncodeOptions& options,
+                                             const std::optional<Truncation>& truncation) const override;
   runner::core::Result<std::string> decode(std::span<const std::int32_t> ids, bool skip_special_tokens) const override;
   std::int64_t vocab_size() const override { return vocab_size_; }
   std::int32_t id_limit() const override { return id_limit_; }
@@ -45,7 +47,11 @@ class Pipeline final : public Tokenizer {
   const std::vector<AddedToken>& added_tokens() const override { return added_.all(); }
 
  private:
+  /// What model and post-processor see of a text. RunError when it is not one that can be encoded.
+  Encoded tokenize(std::string_view text, const EncodeOptions& options) const;
   Encoding encode_text(std::string_view text, const EncodeOptions& options) const;
+  Encoding join(std::string_view text, std::string_view pair, const EncodeOptions& options,
+                const std::optional<Truncation>& truncation) const;
   std::string decode_ids(std::span<const std::int32_t> ids, bool skip_special_tokens) const;
   void add_offsets(const Pieces& pieces, const Piece& piece, const Tokens& tokens, std::size_t first,
                    std::vector<Source>& sources) const;

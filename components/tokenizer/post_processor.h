@@ -2,15 +2,16 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
-#include "components/tokenizer/fields.h"
+#include "components/tokenizer/text/fields.h"
 #include "components/tokenizer/text/growth.h"
+#include "components/tokenizer/text/vocabulary.h"
 #include "components/tokenizer/tokenizer.h"
 
 namespace components::tokenizer {
@@ -21,15 +22,33 @@ struct Encoded {
   bool with_offsets = false;
   bool trim_offsets = false;  ///< where the file asks for it
   bool only_missing = false;  ///< adds no special tokens that the text begins or ends with
+  const Vocabulary* vocabulary = nullptr;
+  std::vector<std::pair<std::size_t, std::string>> added_texts;  ///< what added tokens cover, by their places
+
   /// The text of a token at a place of the encoding: of one of the vocabulary its own, of an added one what it covers.
-  std::function<std::string_view(std::size_t)> text_of;
+  std::string_view text_of(std::size_t place) const;
+  /// Leaves `count` tokens, without those of `side`.
+  void cut(std::size_t count, Side side);
+  void append(const Encoded& other);
 };
+
+struct EncodedPair {
+  Encoded first, second;
+  bool joined = false;  ///< `first` is all of it
+};
+
+/// Cuts a pair to which `added` tokens come. RunError when that cannot be.
+void shorten(EncodedPair& pair, const Truncation& truncation, std::size_t added);
 
 class PostProcessor {
  public:
   virtual ~PostProcessor() = default;
   /// RunError when that makes too many tokens of a text.
   virtual void apply(Encoded& encoded, bool add_special_tokens, Growth& growth) const = 0;
+  /// The same of a pair.
+  virtual void apply(EncodedPair& pair, bool add_special_tokens, Growth& growth) const = 0;
+  /// How many special tokens it adds to a pair.
+  virtual std::size_t added_to_pair() const = 0;
 };
 
 /// Sequence, ByteLevel, TemplateProcessing, BertProcessing, RobertaProcessing; throws RunError for others.

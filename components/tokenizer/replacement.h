@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "components/tokenizer/fields.h"
+#include "components/tokenizer/text/fields.h"
 #include "components/tokenizer/text/pattern.h"
 #include "components/tokenizer/text/piece.h"
 

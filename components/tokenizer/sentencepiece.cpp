@@ -13,10 +13,10 @@
 #include "components/tokenizer/decoder.h"
 #include "components/tokenizer/model/best_path.h"
 #include "components/tokenizer/pipeline.h"
-#include "components/tokenizer/pool.h"
 #include "components/tokenizer/text/charsmap.h"
 #include "components/tokenizer/text/growth.h"
 #include "components/tokenizer/text/piece.h"
+#include "components/tokenizer/text/pool.h"
 #include "components/tokenizer/text/trie.h"
 #include "components/tokenizer/text/unicode.h"
 #include "components/tokenizer/text/vocabulary.h"
@@ -91,6 +91,12 @@ class SentencePiece final : public Tokenizer {
       if (options.add_special_tokens) add_special(options, encoding);
       return encoding;
     });
+  }
+
+  runner::core::Result<Encoding> encode_pair(std::string_view, std::string_view, const EncodeOptions&,
+                                             const std::optional<Truncation>&) const override {
+    return runner::core::Failure{description_.path + ": a SentencePiece model does not say how two texts are joined",
+                                 "a tokenizer.json beside it does"};
   }
 
   runner::core::Result<std::string> decode(std::span<const std::int32_t> ids, bool) const override {
@@ -310,7 +316,8 @@ class SentencePiece final : public Tokenizer {
   }
 
   void add_special(const EncodeOptions& options, Encoding& encoding) const {
-    auto& [ids, offsets] = encoding;
+    auto& ids = encoding.ids;
+    auto& offsets = encoding.offsets;
     const bool begins = !ids.empty() && options.only_missing && ids.front() == before_;
     const bool ends = !ids.empty() && options.only_missing && ids.back() == behind_;
     if (before_ && !begins) {

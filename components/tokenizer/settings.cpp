@@ -6,7 +6,7 @@
 #include <map>
 #include <utility>
 
-#include "components/tokenizer/fields.h"
+#include "components/tokenizer/text/fields.h"
 #include "components/tokenizer/tokenizer_file.h"
 #include "runner/core/platform/files.h"
 #include "runner/core/text/utf8.h"

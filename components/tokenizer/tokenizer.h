@@ -23,9 +23,16 @@ struct Offsets {
   bool operator==(const Offsets&) const = default;
 };
 
+/// Which of two texts a token is of; kAdded: of neither.
+enum class Origin : std::uint8_t { kAdded, kFirst, kSecond };
+
 struct Encoding {
   std::vector<std::int32_t> ids;
   std::vector<Offsets> offsets;  ///< one for each of `ids` when asked for; 0, 0 of a special token that was added
+  /// Of a pair, one for each of `ids`: what models call token types. Empty for a text alone.
+  std::vector<std::int32_t> type_ids;
+  /// Of a pair, one for each of `ids`: the text that the token is of, whose characters `offsets` counts.
+  std::vector<Origin> origins;
 };
 
 struct EncodeOptions {
@@ -39,6 +46,20 @@ struct EncodeOptions {
 };
 
 enum class Side { kLeft, kRight };
+
+/// Which text of a pair loses tokens when both are too long.
+enum class Shortened {
+  kLongest,  ///< the longer one until both have the same length, then both
+  kFirst,
+  kSecond,
+};
+
+/// What a pair is cut to.
+struct Truncation {
+  std::size_t max_length = 0;  ///< tokens of all, those that are added included
+  Shortened shortened = Shortened::kLongest;
+  Side side = Side::kRight;  ///< where the tokens go
+};
 
 /// What a folder says of a tokenizer beside its vocabulary (tokenizer_config.json, special_tokens_map.json).
 struct Settings {
@@ -93,6 +114,14 @@ class Tokenizer {
   /// Failure: the text is not UTF-8 (the message says at which byte), longer than kTextMax, a pattern takes too long on
   /// it, or a stage makes too much of it (text/growth.h).
   virtual runner::core::Result<Encoding> encode(std::string_view text, const EncodeOptions& options = {}) const = 0;
+
+  /// Two texts as one, as the post-processor joins them. `truncation`: nothing leaves both whole. `only_missing` counts
+  /// for a text alone.
+  /// Failure: those of encode(), the tokenizer does not say how to join them, or the text that loses tokens has too
+  /// few.
+  virtual runner::core::Result<Encoding> encode_pair(std::string_view text, std::string_view pair,
+                                                     const EncodeOptions& options = {},
+                                                     const std::optional<Truncation>& truncation = {}) const = 0;
 
   /// The same of several texts, on up to `threads` threads. The message of a failure names the text by its index.
   runner::core::Result<std::vector<Encoding>> encode_batch(std::span<const std::string> texts,

@@ -95,6 +95,12 @@ void use(const Tokenizer& tokenizer) {
       // The libraries leave an empty token at the end in bytes.
       if (offsets.end > text.size()) std::abort();
     }
+    const auto pair = tokenizer.encode_pair(text, "a b", options, components::tokenizer::Truncation{6});
+    if (pair && (pair.value().offsets.size() != pair.value().ids.size() || pair.value().ids.size() > 6 ||
+                 pair.value().type_ids.size() != pair.value().ids.size() ||
+                 pair.value().origins.size() != pair.value().ids.size())) {
+      std::abort();
+    }
     std::vector<std::int32_t> ids = encoding.value().ids;
     for (const std::int32_t id : ids) {
       if (id < 0) std::abort();

@@ -1,4 +1,4 @@
-#include "components/tokenizer/fields.h"
+#include "components/tokenizer/text/fields.h"
 
 #include "components/tokenizer/text/unicode.h"
 #include "runner/core/text/utf8.h"
