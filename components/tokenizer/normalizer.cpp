@@ -156,7 +156,7 @@ class Precompiled final : public Normalizer {
   }
 
  private:
-  static constexpr std::size_t kClusterBytes = 6;  // so long a one is replaced by its characters alone
+  static constexpr std::size_t kClusterBytes = 6;  // clusters this long are matched one character at a time
 
   static std::size_t last_of(std::string_view text, std::size_t end) {
     do --end;

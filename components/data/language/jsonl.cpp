@@ -458,7 +458,8 @@ std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
     }
   }
   options.settings = encoding_settings(inputs.block, **tokenizer);
-  if (options.labelled && !options.settings.empty()) options.settings += "labelled\n";  // the loss is no key of the set
+  // The cache key needs it: the loss decides how records are encoded, and is not one of the data set's settings.
+  if (options.labelled && !options.settings.empty()) options.settings += "labelled\n";
   options.parse = Encoder(*tokenizer, std::move(*chat), config, options.labelled);
   options.format = {.text_field = options.labelled ? "" : text_field_of(config), .arrays = true};
   options.parse_text = [tokenizer = *tokenizer](const std::string& text) { return encoded_text(*tokenizer, text); };
