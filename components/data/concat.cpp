@@ -71,7 +71,8 @@ std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
                inputs.train != nullptr ? inputs.train : first,
                inputs.seed,
                inputs.new_rows,
-               inputs.labelled,
+               inputs.labels,
+               inputs.label_names,
                inputs.keep,
                inputs.tokenizer};
     std::shared_ptr<Dataset> set = build(config.sets[i], own);

@@ -117,6 +117,19 @@ using TokenizerSource = std::function<std::shared_ptr<const tokenizer::Tokenizer
 TokenizerSource tokenizer_source(const std::optional<runner::core::Node>& block,
                                  runner::core::Diagnostics& diagnostics);
 
+/// What the labels of records are to the loss and the model's head.
+enum class LabelKind {
+  kNone,       ///< records are learnt as they are
+  kDesirable,  ///< of a completion: whether it is a desirable one; a pair is two of those
+  kClass,      ///< of a text: its class
+  kClasses,    ///< of a text: any number of classes
+  kValues,     ///< of a text: a number, or several
+  kTags,       ///< of each word of a text: its class
+};
+
+/// Whether they are the target of a batch, in place of ids.
+inline bool are_targets(LabelKind kind) { return kind != LabelKind::kNone && kind != LabelKind::kDesirable; }
+
 struct Inputs {
   std::string name;                 ///< `train`, `val`, ...
   const runner::core::Node& block;  ///< for locations in messages
@@ -128,10 +141,10 @@ struct Inputs {
   std::uint64_t seed = 0;  ///< the recipe's
   /// The block is that of the training set, and its path names rows to predict: a target is not needed, and not read.
   bool new_rows = false;
-  /// The loss is of single labelled records, not of texts; a pair is two of them.
-  bool labelled = false;
-  std::vector<std::string> keep = {};   ///< columns that kept_of() returns
-  TokenizerSource tokenizer = nullptr;  ///< no function: the recipe has none
+  LabelKind labels = LabelKind::kNone;
+  std::vector<std::string> label_names = {};  ///< of the model's classes, as far as it has any
+  std::vector<std::string> keep = {};         ///< columns that kept_of() returns
+  TokenizerSource tokenizer = nullptr;        ///< no function: the recipe has none
 };
 
 /// Null when `diagnostics` got an error.

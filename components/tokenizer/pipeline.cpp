@@ -91,8 +91,9 @@ Pipeline::Pipeline(Parts parts, const FolderSettings& settings, Description desc
   if (!special_.unk && parts_.model->unknown() >= 0) special_.unk = parts_.model->unknown();
 }
 
-runner::core::Result<Encoding> Pipeline::encode(std::string_view text, const EncodeOptions& options) const {
-  return runner::core::attempt([&] { return encode_text(text, options); });
+runner::core::Result<Encoding> Pipeline::encode(std::string_view text, const EncodeOptions& options,
+                                                const std::optional<Truncation>& truncation) const {
+  return runner::core::attempt([&] { return encode_text(text, options, truncation); });
 }
 
 runner::core::Result<Encoding> Pipeline::encode_pair(std::string_view text, std::string_view pair,
@@ -150,8 +151,13 @@ Encoded Pipeline::tokenize(std::string_view text, const EncodeOptions& options) 
   return encoded;
 }
 
-Encoding Pipeline::encode_text(std::string_view text, const EncodeOptions& options) const {
+Encoding Pipeline::encode_text(std::string_view text, const EncodeOptions& options,
+                               const std::optional<Truncation>& truncation) const {
   Encoded encoded = tokenize(text, options);
+  if (truncation) {
+    const bool frames = parts_.post_processor && options.add_special_tokens;
+    encoded.cut(room_for_text(*truncation, frames ? parts_.post_processor->added_to_text() : 0), truncation->side);
+  }
   if (!parts_.post_processor) return std::move(encoded.encoding);
   Growth framing("the post-processor", encoded.encoding.ids.size(), "tokens");
   parts_.post_processor->apply(encoded, options.add_special_tokens, framing);

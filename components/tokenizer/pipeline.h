@@ -35,7 +35,8 @@ class Pipeline final : public Tokenizer {
   /// Throws RunError: an added token has another id than the library would give it.
   Pipeline(Parts parts, const FolderSettings& settings, Description description);
 
-  runner::core::Result<Encoding> encode(std::string_view text, const EncodeOptions& options) const override;
+  runner::core::Result<Encoding> encode(std::string_view text, const EncodeOptions& options,
+                                        const std::optional<Truncation>& truncation) const override;
   runner::core::Result<Encoding> encode_pair(std::string_view text, std::string_view pair, const EncodeOptions& options,
                                              const std::optional<Truncation>& truncation) const override;
   runner::core::Result<std::string> decode(std::span<const std::int32_t> ids, bool skip_special_tokens) const override;
@@ -49,7 +50,8 @@ class Pipeline final : public Tokenizer {
  private:
   /// What model and post-processor see of a text. RunError when it is not one that can be encoded.
   Encoded tokenize(std::string_view text, const EncodeOptions& options) const;
-  Encoding encode_text(std::string_view text, const EncodeOptions& options) const;
+  Encoding encode_text(std::string_view text, const EncodeOptions& options,
+                       const std::optional<Truncation>& truncation) const;
   Encoding join(std::string_view text, std::string_view pair, const EncodeOptions& options,
                 const std::optional<Truncation>& truncation) const;
   std::string decode_ids(std::span<const std::int32_t> ids, bool skip_special_tokens) const;

@@ -24,6 +24,11 @@ class InOrder final : public PostProcessor {
   void apply(EncodedPair& pair, bool add_special_tokens, Growth& growth) const override {
     for (const auto& part : parts_) part->apply(pair, add_special_tokens, growth);
   }
+  std::size_t added_to_text() const override {
+    std::size_t count = 0;
+    for (const auto& part : parts_) count += part->added_to_text();
+    return count;
+  }
   std::size_t added_to_pair() const override {
     std::size_t count = 0;
     for (const auto& part : parts_) count += part->added_to_pair();
@@ -62,6 +67,7 @@ class TrimOffsets final : public PostProcessor {
     apply(pair.first, add_special_tokens, growth);
     apply(pair.second, add_special_tokens, growth);
   }
+  std::size_t added_to_text() const override { return 0; }
   std::size_t added_to_pair() const override { return 0; }
 
  private:
@@ -131,13 +137,16 @@ class Template final : public PostProcessor {
     }
     pair = {std::move(all), {}, true};
   }
-  std::size_t added_to_pair() const override {
+  std::size_t added_to_text() const override { return added_by(items_); }
+  std::size_t added_to_pair() const override { return added_by(pair_); }
+
+ private:
+  static std::size_t added_by(const std::vector<Item>& items) {
     std::size_t count = 0;
-    for (const Item& item : pair_) count += item.ids.size();
+    for (const Item& item : items) count += item.ids.size();
     return count;
   }
 
- private:
   std::vector<Item> pair_;
   std::vector<Item> items_;  // between two of them that are not the text stands the text
 };
@@ -236,7 +245,7 @@ std::string_view Encoded::text_of(std::size_t place) const {
   return vocabulary->token_of(encoding.ids[place]).value_or("");
 }
 
-void Encoded::cut(std::size_t count, Side side) {
+void cut(Encoding& encoding, std::size_t count, Side side) {
   const std::size_t size = encoding.ids.size();
   if (count >= size) return;
   const std::size_t gone = side == Side::kLeft ? size - count : 0;
@@ -249,6 +258,19 @@ void Encoded::cut(std::size_t count, Side side) {
   leave(encoding.offsets);
   leave(encoding.type_ids);
   leave(encoding.origins);
+}
+
+std::size_t room_for_text(const Truncation& truncation, std::size_t added) {
+  if (truncation.max_length >= added) return truncation.max_length - added;
+  throw RunError("a text cannot be cut to " + std::to_string(truncation.max_length) +
+                 " tokens: " + std::to_string(added) + " are added to it");
+}
+
+void Encoded::cut(std::size_t count, Side side) {
+  const std::size_t size = encoding.ids.size();
+  if (count >= size) return;
+  const std::size_t gone = side == Side::kLeft ? size - count : 0;
+  tokenizer::cut(encoding, count, side);
   std::erase_if(added_texts, [&](const auto& entry) { return entry.first < gone || entry.first >= gone + count; });
   for (auto& [place, text] : added_texts) place -= gone;
 }

@@ -37,6 +37,10 @@ struct EncodedPair {
   bool joined = false;  ///< `first` is all of it
 };
 
+/// Leaves `count` tokens, without those of `side`.
+void cut(Encoding& encoding, std::size_t count, Side side);
+/// Tokens that a text may keep when `added` come to it. RunError when it may not even have those.
+std::size_t room_for_text(const Truncation& truncation, std::size_t added);
 /// Cuts a pair to which `added` tokens come. RunError when that cannot be.
 void shorten(EncodedPair& pair, const Truncation& truncation, std::size_t added);
 
@@ -47,7 +51,8 @@ class PostProcessor {
   virtual void apply(Encoded& encoded, bool add_special_tokens, Growth& growth) const = 0;
   /// The same of a pair.
   virtual void apply(EncodedPair& pair, bool add_special_tokens, Growth& growth) const = 0;
-  /// How many special tokens it adds to a pair.
+  /// How many special tokens it adds to a text, and to a pair.
+  virtual std::size_t added_to_text() const = 0;
   virtual std::size_t added_to_pair() const = 0;
 };
 

@@ -77,7 +77,8 @@ class SentencePiece final : public Tokenizer {
     if (settings_.add_eos_token.value_or(false)) behind_ = special_.eos;
   }
 
-  runner::core::Result<Encoding> encode(std::string_view text, const EncodeOptions& options) const override {
+  runner::core::Result<Encoding> encode(std::string_view text, const EncodeOptions& options,
+                                        const std::optional<Truncation>& truncation) const override {
     if (text.size() > kTextMax / 4) {
       return runner::core::Failure{"the text has " + std::to_string(text.size()) + " bytes, more than " +
                                    std::to_string(kTextMax / 4)};
@@ -88,6 +89,10 @@ class SentencePiece final : public Tokenizer {
     return runner::core::attempt([&] {
       Encoding encoding;
       encode_text(text, options, encoding);
+      if (truncation) {
+        const std::size_t added = options.add_special_tokens ? before_.has_value() + behind_.has_value() : 0;
+        tokenizer::cut(encoding, room_for_text(*truncation, added), truncation->side);
+      }
       if (options.add_special_tokens) add_special(options, encoding);
       return encoding;
     });

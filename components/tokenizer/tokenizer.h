@@ -54,11 +54,11 @@ enum class Shortened {
   kSecond,
 };
 
-/// What a pair is cut to.
+/// What a text or a pair is cut to.
 struct Truncation {
-  std::size_t max_length = 0;  ///< tokens of all, those that are added included
-  Shortened shortened = Shortened::kLongest;
-  Side side = Side::kRight;  ///< where the tokens go
+  std::size_t max_length = 0;                 ///< tokens of all, those that are added included
+  Shortened shortened = Shortened::kLongest;  ///< of a pair
+  Side side = Side::kRight;                   ///< where the tokens go
 };
 
 /// What a folder says of a tokenizer beside its vocabulary (tokenizer_config.json, special_tokens_map.json).
@@ -111,9 +111,11 @@ class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
 
+  /// `truncation`: of the text's own tokens, so that those which are added stay; nothing leaves it whole.
   /// Failure: the text is not UTF-8 (the message says at which byte), longer than kTextMax, a pattern takes too long on
-  /// it, or a stage makes too much of it (text/growth.h).
-  virtual runner::core::Result<Encoding> encode(std::string_view text, const EncodeOptions& options = {}) const = 0;
+  /// it, a stage makes too much of it (text/growth.h), or more tokens are added than it may have.
+  virtual runner::core::Result<Encoding> encode(std::string_view text, const EncodeOptions& options = {},
+                                                const std::optional<Truncation>& truncation = {}) const = 0;
 
   /// Two texts as one, as the post-processor joins them. `truncation`: nothing leaves both whole. `only_missing` counts
   /// for a text alone.

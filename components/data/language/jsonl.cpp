@@ -8,6 +8,7 @@
 #include "components/data/data.h"
 #include "components/data/language/encoded_text.h"
 #include "components/data/language/jsonl_record.h"
+#include "components/data/language/labelled_text.h"
 #include "components/data/language/recipe_tokenizer.h"
 #include "components/data/record/odd_roles.h"
 #include "components/data/record/record_cache.h"
@@ -408,6 +409,46 @@ bool fits_labels(const Config& config, const Inputs& inputs) {
   return fits;
 }
 
+/// False, with errors, where the set has keys of records without a label of a head.
+bool fits_head(const Config& config, const Inputs& inputs) {
+  bool fits = true;
+  const auto refuse = [&](const std::string& key, const std::string& why) {
+    fits = false;
+    inputs.diagnostics.error(
+        location_of(inputs.block, key),
+        "data." + inputs.name + "." + key + " is set, but the model's head tells labels of texts" + why,
+        "remove " + key);
+  };
+  if (config.loss_on != LossOn::kCompletion) refuse("loss_on", "");
+  if (config.train_on_eos != TrainOnEos::kTurn) refuse("train_on_eos", "");
+  if (config.chat_format && !config.chat_format->is_null()) refuse("chat_format", "");
+  if (config.roles) refuse("roles", "");
+  if (config.streaming && !inputs.new_rows) refuse("streaming", ", whose classes are known when all are read");
+  if (config.packing) refuse("packing", ", each of which is a row of its own");
+  if (!config.columns) return fits;
+  const auto& columns = *config.columns;
+  for (const auto& [name, column] : {std::pair{"prompt", &columns.prompt}, std::pair{"completion", &columns.completion},
+                                     std::pair{"chosen", &columns.chosen}, std::pair{"rejected", &columns.rejected},
+                                     std::pair{"messages", &columns.messages}, std::pair{"role", &columns.role},
+                                     std::pair{"content", &columns.content}, std::pair{"system", &columns.system},
+                                     std::pair{"tools", &columns.tools}}) {
+    if (!*column) continue;
+    fits = false;
+    inputs.diagnostics.error(
+        location_of(*inputs.block.find("columns"), name),
+        "data." + inputs.name + ".columns." + name + " is set, but the model's head tells labels of texts",
+        "name text, text_pair and label");
+  }
+  if (inputs.labels == LabelKind::kTags && columns.text_pair) {
+    fits = false;
+    inputs.diagnostics.error(
+        location_of(*inputs.block.find("columns"), "text_pair"),
+        "data." + inputs.name + ".columns.text_pair is set, but the model's head tells tags of words",
+        "name the field of the words as text, and that of the tags as label");
+  }
+  return fits;
+}
+
 LongRecord long_record(TooLong word) {
   switch (word) {
     case TooLong::kCut: return LongRecord::kCut;
@@ -436,11 +477,23 @@ std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
                              "add tokenizer: {type: file, path: FOLDER}, or init_from: FOLDER with one");
     return nullptr;
   }
+  const bool has_head = are_targets(inputs.labels);
+  if (has_head && !fits_head(config, inputs)) return nullptr;
+  if (!has_head && config.columns && config.columns->text_pair) {
+    inputs.diagnostics.error(location_of(*inputs.block.find("columns"), "text_pair"),
+                             "data." + inputs.name +
+                                 ".columns.text_pair is set, but the model has no head that reads "
+                                 "two texts",
+                             "add one, init_from: {path: FOLDER, head: sequence_classification}, or remove text_pair");
+    return nullptr;
+  }
   auto chat = chat_writer(config, **tokenizer, inputs);
   if (!chat || !knows_ends(config, *chat, **tokenizer, inputs)) return nullptr;
   RecordSetOptions options;
-  options.labelled = inputs.labelled && !inputs.new_rows;
-  if (options.labelled && !fits_labels(config, inputs)) return nullptr;
+  options.labels = inputs.labels;
+  if (inputs.labels == LabelKind::kDesirable && inputs.new_rows) options.labels = LabelKind::kNone;
+  const bool labelled = options.labels == LabelKind::kDesirable;
+  if (labelled && !fits_labels(config, inputs)) return nullptr;
   options.files = find_text_files(config.path, config.exclude, FileKind::kRecords, inputs);
   if (options.files.empty()) return nullptr;
   const auto share = apply_split(config.split, config.split_by == SplitBy::kFiles, "lines", options.files, inputs);
@@ -459,9 +512,21 @@ std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
   }
   options.settings = encoding_settings(inputs.block, **tokenizer);
   // The cache key needs it: the loss decides how records are encoded, and is not one of the data set's settings.
-  if (options.labelled && !options.settings.empty()) options.settings += "labelled\n";
-  options.parse = Encoder(*tokenizer, std::move(*chat), config, options.labelled);
-  options.format = {.text_field = options.labelled ? "" : text_field_of(config), .arrays = true};
+  if (options.labels != LabelKind::kNone && !options.settings.empty()) {
+    options.settings += "labels " + std::to_string(static_cast<int>(options.labels)) + "\n";
+  }
+  if (has_head) {
+    LabelColumns columns;
+    if (config.columns) {
+      columns = {config.columns->text.value_or(""), config.columns->text_pair.value_or(""),
+                 config.columns->label.value_or("")};
+    }
+    const auto length = options.too_long == LongRecord::kCut ? options.max_seq_len : std::nullopt;
+    options.parse = LabelledTextEncoder(*tokenizer, std::move(columns), inputs.labels, length, !inputs.new_rows);
+  } else {
+    options.parse = Encoder(*tokenizer, std::move(*chat), config, labelled);
+  }
+  options.format = {.text_field = labelled || has_head ? "" : text_field_of(config), .arrays = true};
   options.parse_text = [tokenizer = *tokenizer](const std::string& text) { return encoded_text(*tokenizer, text); };
   if (inputs.name == "train") options.if_too_large = "set streaming: true, and training.max_steps";
   if (!config.streaming || inputs.new_rows) return make_record_set(options, inputs);

@@ -53,7 +53,8 @@ void add_other_completions(SequenceRows& rows, std::optional<std::int64_t> lengt
   std::move(rejected.begin(), rejected.end(), std::back_inserter(records));
   rows.values.clear();
   rows.sequences.clear();
-  rows.has_pairs = rows.has_labels = true;
+  rows.has_pairs = true;
+  rows.labels = LabelKind::kDesirable;
   for (std::size_t i = 0; i < records.size(); ++i) {
     const Labelled& own = records[i];
     Sequence other = sequence_of(own.prompt, records[i > 0 ? i - 1 : records.size() - 1].completion);

@@ -135,7 +135,7 @@ class Reader {
 
 /// Both directions list the fields of a record once. A field that is new belongs here.
 static_assert(sizeof(Sequence) ==
-              5 * sizeof(std::vector<std::int32_t>) + 2 * sizeof(std::size_t) + 2 * sizeof(std::vector<std::string>));
+              5 * sizeof(std::vector<std::int32_t>) + 3 * sizeof(std::size_t) + 3 * sizeof(std::vector<std::string>));
 template <typename Visitor, typename Record, typename Failure, typename Flag>
 void visit(Visitor& visitor, Record& record, Failure& failure, Flag& failed) {
   visitor.number(record.place.file);
@@ -154,6 +154,8 @@ void visit(Visitor& visitor, Record& record, Failure& failure, Flag& failed) {
   }
   visitor.number(record.sequence.rejected_at);
   visitor.number(record.sequence.desirable);
+  visitor.list(record.sequence.given);
+  visitor.number(record.sequence.whole);
   visitor.list(record.sequence.odd_roles);
   visitor.list(record.sequence.unread);
   visitor.number(record.length);

@@ -40,7 +40,7 @@ EncodedRecord RecordEncoder::encode(const RecordText& record) const {
   encoded.length = its.longest();
   encoded.too_long = options_.max_seq_len && encoded.length > *options_.max_seq_len;
   encoded.cut = encoded.too_long && options_.too_long == LongRecord::kCut;
-  if (encoded.cut) its.cut(*options_.max_seq_len, !options_.cut_left);
+  if (encoded.cut && its.whole == 0) its.cut(*options_.max_seq_len, !options_.cut_left);
   return encoded;
 }
 

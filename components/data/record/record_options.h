@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "components/data/data.h"
 #include "components/data/record/record_source.h"
 #include "components/data/record/sequence.h"
 #include "components/data/record/sequence_rows.h"
@@ -25,8 +26,9 @@ struct RecordSetOptions {
   SplitRange share;                         ///< of the records of all files
   std::optional<std::int64_t> max_seq_len;  ///< in ids
   LongRecord too_long = LongRecord::kCut;
-  /// Each is one with a label, or a pair, and becomes rows as add_other_completions() makes them; not with `packing`.
-  bool labelled = false;
+  /// Of kDesirable each is one with a label, or a pair, and becomes rows as add_other_completions() makes them. All but
+  /// kNone: not with `packing`.
+  LabelKind labels = LabelKind::kNone;
   /// Several records in one row of up to max_seq_len ids, first fit in the order of the files; batches have kPositions.
   bool packing = false;
   RowFill fill;

@@ -10,6 +10,7 @@
 
 #include "components/data/block_location.h"
 #include "components/data/in_memory.h"
+#include "components/data/label/label_table.h"
 #include "components/data/record/file_errors.h"
 #include "components/data/record/record_cache.h"
 #include "components/data/record/record_order.h"
@@ -37,7 +38,10 @@ class Reader {
       : encoder_(encoder),
         options_(encoder.options()),
         inputs_(inputs),
-        threads_(static_cast<std::size_t>(std::max(1, at::get_num_threads()))) {}
+        threads_(static_cast<std::size_t>(std::max(1, at::get_num_threads()))) {
+    read_.labels = options_.labels;
+    if (are_targets(options_.labels)) labels_.emplace(options_.labels, inputs);
+  }
 
   std::optional<RecordsRead> read() {
     bool good = true;
@@ -71,6 +75,7 @@ class Reader {
           options_.too_long == LongRecord::kDrop ? "use too_long: cut, or more lines" : "use more lines");
       return {};
     }
+    if (labels_) take_labels();
     warn_of_targets();
     read_.account = {.records = counts.records,
                      .cut = ledger_.cut(),
@@ -154,15 +159,36 @@ class Reader {
     if (!has_all(record, errors)) return;
     read_.id_max = std::max<std::int64_t>(read_.id_max, record.id_max);
     read_.type_max = std::max<std::int64_t>(read_.type_max, record.type_max);
-    if (is_mine && ledger_.take(encoder_, record) == Fate::kUsed) keep(record);
+    if (!is_mine || ledger_.take(encoder_, record) != Fate::kUsed) return;
+    if (!labels_) return keep(record, record.sequence);
+    Sequence labelled = record.sequence;
+    const auto problem = labels_->take(labelled.given, labelled.labels);
+    if (problem) return errors.add(record.place.number, problem->message, problem->hint);
+    keep(record, labelled);
   }
 
-  void keep(const EncodedRecord& record) {
-    read_.add({.number = record.place.number,
-               .file = record.place.file,
-               .desirable = record.sequence.desirable,
-               .cut = record.cut},
-              record.sequence);
+  /// Makes classes of the places of labels, and the target of all of them.
+  void take_labels() {
+    labels_->finish();
+    for (const Stored& stored : read_.sequences) {
+      std::int32_t* const target = read_.values.data() + stored.at + stored.length;
+      for (std::int64_t i = 0; i < stored.outputs; ++i) {
+        if (target[i] != kPadTarget) target[i] = labels_->classes()[static_cast<std::size_t>(target[i])];
+      }
+    }
+    read_.numbers = labels_->numbers();
+    read_.numbers_each = labels_->numbers_each();
+    read_.class_count = labels_->class_count();
+    if (options_.labels != LabelKind::kTags) read_.label_target = labels_->target();
+    read_.class_names = labels_->names();
+  }
+
+  /// `sequence`: of the record, its labels as the table has them.
+  void keep(const EncodedRecord& record, const Sequence& sequence) {
+    read_.add(
+        {.number = record.place.number, .file = record.place.file, .desirable = sequence.desirable, .cut = record.cut},
+        sequence);
+    if (labels_ && options_.labels != LabelKind::kTags) return;
     const Stored& stored = read_.sequences.back();
     const std::span<const std::int32_t> target(read_.target(stored), static_cast<std::size_t>(stored.outputs));
     if (learns(target, static_cast<std::size_t>(stored.rejected_at))) return;
@@ -256,6 +282,7 @@ class Reader {
   RecordsRead read_;
   RecordLedger ledger_;
   RecordNotes notes_;
+  std::optional<LabelTable> labels_;
   std::int64_t whole_ = 0, begin_ = 0, end_ = 0;  // records of the files, and the range of the split
   bool began_ = false;
   std::int64_t without_target_ = 0;

@@ -85,7 +85,10 @@ class RecordSet final : public TokenizedSet {
   std::int64_t length_of(std::int64_t index) const override {
     return signature_.padded() ? std::max(row(index).length, row(index).outputs) : 0;
   }
-  std::int64_t tokens_per_sample() const override { return signature_.padded() ? 0 : content_.rows.front().outputs; }
+  std::int64_t tokens_per_sample() const override {
+    if (signature_.padded()) return 0;
+    return row(0).outputs > 0 ? row(0).outputs : row(0).length;
+  }
   std::int64_t predicted_positions(std::int64_t index) const override { return row(index).outputs; }
 
   void fetch(std::span<const std::int64_t> indices, TensorMap& batch) const override {
@@ -95,7 +98,8 @@ class RecordSet final : public TokenizedSet {
   }
 
   double unigram_entropy() const override {
-    if (content_.has_pairs) return std::numeric_limits<double>::quiet_NaN();  // the loss is of pairs
+    // The loss is of pairs, or of labels.
+    if (content_.has_pairs || are_targets(content_.labels)) return std::numeric_limits<double>::quiet_NaN();
     std::call_once(counted_, [this] {
       std::vector<std::int64_t> counts(static_cast<std::size_t>(signature_.at(kInput).vocab_size));
       for (const Stored& one : content_.sequences) {
@@ -115,8 +119,8 @@ class RecordSet final : public TokenizedSet {
     return counted_large(static_cast<std::int64_t>(paths().size()), "file", "files") + ", " +
            runner::core::format_bytes(content_.bytes) + ", " +
            counted_large(static_cast<std::int64_t>(content_.sequences.size()),
-                         content_.has_labels ? "labelled record" : "line",
-                         content_.has_labels ? "labelled records" : "lines") +
+                         content_.labels == LabelKind::kDesirable ? "labelled record" : "line",
+                         content_.labels == LabelKind::kDesirable ? "labelled records" : "lines") +
            " of " + (range.varies() ? with_commas(range.least) + " to " : "") + with_commas(range.most) + " " + units_ +
            (content_.account.cut > 0 ? " (" + with_commas(content_.account.cut) + " cut)" : "") + packed();
   }
@@ -140,6 +144,15 @@ class RecordSet final : public TokenizedSet {
   }
 
   Account account() const override { return content_.account; }
+
+  std::string class_name(std::int64_t number) const override {
+    const auto& names = content_.class_names;
+    const bool is_known = number >= 0 && number < std::ssize(names);
+    return is_known ? names[static_cast<std::size_t>(number)] : Dataset::class_name(number);
+  }
+  std::vector<std::string> target_names() const override {
+    return content_.labels == LabelKind::kClasses ? content_.class_names : std::vector<std::string>();
+  }
 
   std::int64_t memory_bytes() const override {
     return static_cast<std::int64_t>(content_.values.size() * sizeof(std::int32_t) +
@@ -189,8 +202,14 @@ BatchSpec signature_of(const RecordSetOptions& options, const Inputs& inputs, co
     return port;
   };
   BatchSpec signature;
-  signature.tensors = {spec(kInput, vocab_size, inputs_range), spec(kTarget, vocab_size, outputs)};
-  signature.find(kTarget)->has_ignored = true;
+  TensorSpec target = spec(kTarget, vocab_size, outputs);
+  target.has_ignored = true;
+  if (content.label_target) target = *content.label_target;
+  if (content.labels == LabelKind::kTags) {
+    target.vocab_size = 0;
+    target.num_classes = content.class_count;
+  }
+  signature.tensors = {spec(kInput, vocab_size, inputs_range), target};
   if (any(&Stored::masked) || is_padded(inputs_range) || options.always_mask ||
       (train != nullptr && train->find(kAttentionMask) != nullptr)) {
     TensorSpec mask = spec(kAttentionMask, 0, inputs_range);
@@ -205,7 +224,8 @@ BatchSpec signature_of(const RecordSetOptions& options, const Inputs& inputs, co
   }
   if (content.has_pairs) {
     add_pair_tensors(signature, options.max_seq_len.value_or(0));
-    if (content.has_labels) signature.tensors.push_back({kDesirable, Dtype::kBool, {kBatch}, false});
+    if (content.labels == LabelKind::kDesirable)
+      signature.tensors.push_back({kDesirable, Dtype::kBool, {kBatch}, false});
   }
   const TensorSpec* types = train != nullptr ? train->find(kTokenTypes) : nullptr;
   const std::int64_t type_count = types != nullptr ? types->vocab_size : content.type_max + 1;
@@ -241,7 +261,7 @@ bool fits_types(const RecordsRead& content, const Inputs& inputs) {
 /// False when an error was reported. Rows to predict are those of the file.
 bool make_rows(RecordsRead& content, const RecordEncoder& encoder, const Inputs& inputs) {
   const RecordSetOptions& options = encoder.options();
-  if (options.labelled) add_other_completions(content, options.max_seq_len, !options.cut_left);
+  if (options.labels == LabelKind::kDesirable) add_other_completions(content, options.max_seq_len, !options.cut_left);
   if (!options.packing || inputs.new_rows) {
     one_record_a_row(content);
     return true;

@@ -66,7 +66,7 @@ std::string length_problem(const char* key, const std::vector<std::int32_t>& lis
 
 std::int64_t Sequence::longest() const {
   const std::size_t of_input = std::max(rejected_at, input.size() - rejected_at);
-  return static_cast<std::int64_t>(std::max(of_input, decoder.size()));
+  return std::max(whole, static_cast<std::int64_t>(std::max(of_input, decoder.size())));
 }
 
 void Sequence::cut(std::int64_t length, bool first) {

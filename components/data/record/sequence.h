@@ -21,15 +21,19 @@ struct Sequence {
   std::vector<std::int32_t> decoder;  ///< [M]; empty: not given
   /// Of a pair, where the rejected sequence begins behind the chosen one; both have input and labels alone. 0: no pair.
   std::size_t rejected_at = 0;
-  bool desirable = true;               ///< of a labelled record, its label
+  bool desirable = true;  ///< of a labelled record, its label
+  /// Of a record that a head tells, its labels, as label_text() writes them. Of tags, `labels` has places in this list,
+  /// one for each id, or kPadTarget.
+  std::vector<std::string> given;
+  std::int64_t whole = 0;              ///< ids that it had before it was cut in encoding; 0: it was not
   std::vector<std::string> odd_roles;  ///< of a conversation, those that may be misspelt
   std::vector<std::string> unread;     ///< fields of its record that mean something and are not read
 
   bool is_pair() const { return rejected_at > 0; }
-  std::int64_t longest() const;  ///< of input and decoder; of a pair the longer sequence
+  std::int64_t longest() const;  ///< of input and decoder, before it was cut; of a pair the longer sequence
   /// Leaves the first `length` positions, or the last ones; of a pair, of each of the two.
   void cut(std::int64_t length, bool first = true);
-  /// What each position is to predict, [M]; kPadTarget: nothing.
+  /// What each position of a language model is to predict, [M]; kPadTarget: nothing.
   std::vector<std::int32_t> target() const;
 
  private:

@@ -78,6 +78,17 @@ at::Tensor desirable_of(const SequenceRows& all, Rows rows) {
   return tensor;
 }
 
+/// kTarget of rows whose labels are numbers: a class [B], or values [B, L].
+at::Tensor numbers_of(const SequenceRows& all, Rows rows, const TensorSpec& target) {
+  const std::int64_t each = all.numbers_each;
+  at::Tensor tensor = at::empty({static_cast<std::int64_t>(rows.size()), each}, at::kFloat);
+  float* to = tensor.mutable_data_ptr<float>();
+  for (const Row* row : rows) {
+    to = std::copy_n(all.numbers.data() + static_cast<std::ptrdiff_t>(row->first) * each, each, to);
+  }
+  return target.dtype == Dtype::kInt64 ? tensor.squeeze(1).to(at::kLong) : tensor;
+}
+
 at::Tensor mask_of(const SequenceRows& all, Rows rows, std::int64_t width, bool fill_left) {
   return padded<bool>(all, rows, width, at::kBool, {false, fill_left}, [&all](const Stored& one, bool* to) {
     if (!one.masked) return std::fill_n(to, one.length, true);
@@ -101,7 +112,7 @@ void SequenceRows::add(Stored stored, const Sequence& ids) {
   stored.at = static_cast<std::int64_t>(values.size());
   stored.length = static_cast<std::int64_t>(ids.input.size());
   stored.rejected_at = static_cast<std::int64_t>(ids.rejected_at);
-  const std::vector<std::int32_t> target = ids.target();
+  const std::vector<std::int32_t> target = are_targets(labels) ? ids.labels : ids.target();
   stored.outputs = static_cast<std::int64_t>(target.size());
   const auto first = std::find(ids.mask.begin(), ids.mask.end(), 0);
   stored.masked = first != ids.mask.end();
@@ -128,14 +139,15 @@ void SequenceRows::write(Rows rows, const BatchSpec& signature, const RowFill& f
         [&](const Stored& one, std::int64_t* to) { return std::copy_n((this->*of)(one), one.*count, to); });
   };
   batch.set(kInput, copied(length, fill.id, &SequenceRows::input, &Stored::length));
-  batch.set(kTarget, copied(outputs, kPadTarget, &SequenceRows::target, &Stored::outputs));
+  batch.set(kTarget, numbers_each > 0 ? numbers_of(*this, rows, signature.at(kTarget))
+                                      : copied(outputs, kPadTarget, &SequenceRows::target, &Stored::outputs));
   if (signature.find(kAttentionMask) != nullptr) batch.set(kAttentionMask, mask_of(*this, rows, length, fill.left));
   if (const TensorSpec* positions = signature.find(kPositions)) {
     batch.set(kPositions, positions_of(*this, rows, length, positions->max_length, fill.left));
   }
   if (has_types) batch.set(kTokenTypes, copied(length, 0, &SequenceRows::types, &Stored::length));
   if (has_pairs) batch.set(kRejectedAt, rejected_at_of(*this, rows));
-  if (has_labels) batch.set(kDesirable, desirable_of(*this, rows));
+  if (labels == LabelKind::kDesirable) batch.set(kDesirable, desirable_of(*this, rows));
   if (has_decoder) batch.set(kDecoderInput, copied(outputs, fill.id, &SequenceRows::decoder, &Stored::outputs));
 }
 

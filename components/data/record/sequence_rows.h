@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "components/data/data.h"
 #include "components/data/record/sequence.h"
 #include "components/tensor/tensor_spec.h"
 
@@ -45,7 +46,10 @@ struct SequenceRows {
   std::vector<Stored> sequences;
   std::vector<Row> rows;
   bool has_types = false, has_decoder = false, has_pairs = false;
-  bool has_labels = false;  ///< rows are labelled records, each with a second sequence as those of pairs
+  LabelKind labels = LabelKind::kNone;  ///< rows of kDesirable have a second sequence, as those of pairs
+  /// Of labels that are one or several numbers of a record, those of each sequence [numbers_each].
+  std::vector<float> numbers;
+  std::int64_t numbers_each = 0;
 
   std::span<const Stored> of(const Row& row) const { return {sequences.data() + row.first, row.count}; }
   const std::int32_t* input(const Stored& stored) const { return values.data() + stored.at; }

@@ -26,6 +26,7 @@
 #include "runner/registry/config_parse.h"
 #include "runner/registry/registry.h"
 #include "runner/registry/validate.h"
+#include "runner/train/data/label_kind.h"
 #include "runner/train/data/referenced_data.h"
 #include "runner/train/data/sample_lengths.h"
 #include "runner/train/experiment/activation_checkpointing.h"
@@ -68,6 +69,8 @@ void build_new_rows(Experiment& experiment, const BuildOptions& options, Diagnos
                                   static_cast<std::uint64_t>(experiment.recipe.seed)};
   inputs.new_rows = true;
   inputs.keep = options.keep;
+  inputs.tokenizer = components::data::tokenizer_source(experiment.recipe.tokenizer, diagnostics);
+  inputs.labels = label_kind(experiment.recipe);
   if (auto set = components::data::build(block, inputs)) {
     experiment.eval_data.push_back({kNewRows, std::move(set)});
   }
@@ -87,14 +90,14 @@ void build_data(Experiment& experiment, const BuildOptions& options, Diagnostics
   };
   const bool is_named = options.new_rows.empty() && !options.data_sets.empty();
   const auto tokenizer = components::data::tokenizer_source(experiment.recipe.tokenizer, diagnostics);
-  const registry::Fragment* loss =
-      registry::Registry::builtin().find("loss", registry::type_of(experiment.recipe.loss));
-  const bool labelled = loss != nullptr && loss->records == "labelled";
+  const auto labels = label_kind(experiment.recipe);
+  const std::vector<std::string> label_names = train::label_names(experiment.recipe);
   const auto build = [&](const std::string& name, const Node& block) {
     components::data::Inputs inputs{name, block, diagnostics, options.meta, experiment.train_data.get(), seed};
     if (is_named && wanted(name)) inputs.keep = options.keep;
     inputs.tokenizer = tokenizer;
-    inputs.labelled = labelled;
+    inputs.labels = labels;
+    inputs.label_names = label_names;
     return components::data::build(block, inputs);
   };
   for (const auto& [name, block] : data) {

@@ -13,7 +13,9 @@ BuiltData build_data(const std::string& text, const BuildData& options) {
   const runner::core::Node node = block("data", text);
   runner::core::Diagnostics diagnostics;
   components::data::Inputs inputs{options.name, node, diagnostics, options.header_only, options.train, options.seed};
-  inputs.labelled = options.labelled;
+  inputs.labels = options.labels;
+  inputs.label_names = options.label_names;
+  inputs.new_rows = options.new_rows;
   auto data = components::data::build(node, inputs);
   CHECK((data == nullptr) == diagnostics.has_errors());
   return {data, runner::core::render(diagnostics, {.color = false, .excerpts = false})};

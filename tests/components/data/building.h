@@ -19,7 +19,9 @@ struct BuildData {
   const components::data::Dataset* train = nullptr;
   bool header_only = false;
   std::uint64_t seed = 1337;
-  bool labelled = false;  ///< Inputs::labelled
+  components::data::LabelKind labels = components::data::LabelKind::kNone;
+  std::vector<std::string> label_names = {};
+  bool new_rows = false;
 };
 
 BuiltData build_data(const std::string& text, const BuildData& options = {});

@@ -14,6 +14,7 @@
 #include "tests/components/data/building.h"
 #include "tests/components/data/tokenizer_folder.h"
 
+using components::data::LabelKind;
 using components::data::RecordCache;
 using tests::build_data;
 using tests::fetched;
@@ -51,7 +52,7 @@ std::string block(const std::string& more = "") {
 
 /// All that a set is, and what was said of it.
 std::string all_of(const std::string& text, bool labelled = false) {
-  const auto built = build_data(text, {.labelled = labelled});
+  const auto built = build_data(text, {.labels = labelled ? LabelKind::kDesirable : LabelKind::kNone});
   if (built.data == nullptr) return built.messages;
   std::string all = built.messages + built.data->describe() + built.data->account().reasons;
   for (std::int64_t i = 0; i < built.data->size(); i += 97) {

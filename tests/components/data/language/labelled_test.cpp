@@ -21,7 +21,7 @@ using Values = std::vector<double>;
 namespace {
 
 constexpr double kPad = components::kPadTarget;
-const BuildData kLabelled = {.labelled = true};
+const BuildData kLabelled = {.labels = components::data::LabelKind::kDesirable};
 
 std::string block(const std::string& more = "") {
   return "{type: jsonl, path: a.jsonl, tokenizer: {type: file, path: tokenizer.json}" + more + "}";

@@ -1,0 +1,222 @@
+#include "components/data/language/labelled_text.h"
+
+#include <algorithm>
+#include <array>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include "components/data/label/label_table.h"
+#include "components/data/language/messages.h"
+#include "components/data/record/unread_fields.h"
+#include "components/tensor/tensor_spec.h"
+#include "runner/core/json.h"
+#include "runner/core/node.h"
+#include "runner/core/text/text.h"
+#include "runner/core/text/utf8.h"
+
+namespace components::data {
+namespace {
+
+using runner::core::Failure;
+using runner::core::Node;
+using runner::core::Result;
+
+/// What texts are called in GLUE and elsewhere; the second of a pair, "" where there is none. The first that a record
+/// has counts.
+struct TextNames {
+  std::string_view text, pair;
+};
+constexpr std::array<TextNames, 8> kTexts = {{{"text", "text_pair"},
+                                              {"sentence1", "sentence2"},
+                                              {"premise", "hypothesis"},
+                                              {"question1", "question2"},
+                                              {"question", "sentence"},
+                                              {"text", ""},
+                                              {"sentence", ""},
+                                              {"review", ""}}};
+constexpr std::array<TextNames, 2> kWords = {{{"tokens", ""}, {"words", ""}}};
+constexpr std::array<std::string_view, 2> kLabels = {"label", "labels"};
+constexpr std::array<std::string_view, 4> kTags = {"ner_tags", "tags", "labels", "label"};
+
+bool has(const Node& object, std::string_view key) {
+  const Node* value = object.find(key);
+  return value != nullptr && !value->is_null();
+}
+
+/// `its fields are a, b`, for a message.
+std::string fields_of(const Node& object) {
+  std::vector<std::string> names;
+  for (const Node::Entry& entry : object.entries()) names.push_back(runner::core::quote(entry.key));
+  return names.empty() ? "it has no fields" : "its fields are " + runner::core::joined(names);
+}
+
+}  // namespace
+
+/// Where a record has what is read.
+struct LabelledTextEncoder::Fields {
+  std::string text, pair, label;
+  bool has_pair = false;
+
+  /// Or what is missing.
+  static Result<Fields> of(const Node& object, const LabelColumns& columns, LabelKind kind, bool reads_labels) {
+    const bool tags = kind == LabelKind::kTags;
+    Fields fields{columns.text, columns.text_pair, columns.label};
+    const auto missing = [&](const std::string& what, const char* column) {
+      return Failure{what + " is missing: " + fields_of(object),
+                     std::string("name the field: columns: {") + column + ": FIELD}"};
+    };
+    const std::span<const TextNames> usual = tags ? std::span<const TextNames>(kWords) : kTexts;
+    if (fields.text.empty()) {
+      const auto found = std::find_if(usual.begin(), usual.end(), [&](const TextNames& names) {
+        const bool pair_fits = names.pair.empty() || has(object, names.pair) || !fields.pair.empty();
+        return has(object, names.text) && pair_fits;
+      });
+      if (found == usual.end()) return missing(tags ? "the list of words" : "the text", "text");
+      fields.text = found->text;
+      if (fields.pair.empty() && !found->pair.empty()) fields.pair = found->pair;
+    }
+    if (!has(object, fields.text)) return missing(fields.text, "text");
+    if (!fields.pair.empty() && !has(object, fields.pair)) return missing(fields.pair, "text_pair");
+    fields.has_pair = !fields.pair.empty();
+    if (!reads_labels) return fields;
+    if (fields.label.empty()) {
+      const std::span<const std::string_view> names = tags ? std::span<const std::string_view>(kTags) : kLabels;
+      const auto found =
+          std::find_if(names.begin(), names.end(), [&](std::string_view name) { return has(object, name); });
+      if (found == names.end()) return missing("the label", "label");
+      fields.label = *found;
+    }
+    if (!has(object, fields.label)) return missing(fields.label, "label");
+    return fields;
+  }
+};
+
+LabelledTextEncoder::LabelledTextEncoder(std::shared_ptr<const tokenizer::Tokenizer> tokenizer, LabelColumns columns,
+                                         LabelKind kind, std::optional<std::int64_t> max_length, bool reads_labels)
+    : tokenizer_(std::move(tokenizer)),
+      columns_(std::move(columns)),
+      kind_(kind),
+      max_length_(max_length),
+      reads_labels_(reads_labels) {}
+
+Result<Sequence> LabelledTextEncoder::encoded(const std::string& text, const std::string* pair, bool with_offsets,
+                                              std::vector<tokenizer::Offsets>& offsets) const {
+  const tokenizer::EncodeOptions options{.add_special_tokens = tokenizer_->settings().add_special_tokens,
+                                         .with_offsets = with_offsets};
+  const auto encode = [&](const std::optional<tokenizer::Truncation>& truncation) {
+    return pair != nullptr ? tokenizer_->encode_pair(text, *pair, options, truncation)
+                           : tokenizer_->encode(text, options, truncation);
+  };
+  auto encoding = encode(std::nullopt);
+  if (!encoding) return encoding.failure();
+  Sequence sequence;
+  const std::int64_t whole = std::ssize(encoding.value().ids);
+  if (max_length_ && whole > *max_length_) {
+    encoding = encode(tokenizer::Truncation{.max_length = static_cast<std::size_t>(*max_length_),
+                                            .side = tokenizer_->settings().truncation_side});
+    if (!encoding) return encoding.failure();
+    sequence.whole = whole;
+  }
+  if (encoding.value().ids.empty()) return Failure{"the text is empty", ""};
+  sequence.input = std::move(encoding.value().ids);
+  sequence.types = std::move(encoding.value().type_ids);
+  offsets = std::move(encoding.value().offsets);
+  return sequence;
+}
+
+/// Of each word its first token has the word's tag, and no other one, as Transformers' examples have it.
+Result<Sequence> LabelledTextEncoder::tagged(const Node& record, const Fields& fields) const {
+  const Node& words = *record.find(fields.text);
+  const Node* tags = reads_labels_ ? record.find(fields.label) : nullptr;
+  for (const auto& [list, key] : {std::pair{&words, &fields.text}, std::pair{tags, &fields.label}}) {
+    if (list != nullptr && !list->is_sequence()) return Failure{*key + " is " + type_of(*list) + ", not a list", ""};
+  }
+  if (tags != nullptr && tags->items().size() != words.items().size()) {
+    return Failure{fields.label + " has " + runner::core::counted_large(std::ssize(tags->items()), "tag", "tags") +
+                       ", and " + fields.text + " has " + std::to_string(words.items().size()),
+                   "give each word a tag"};
+  }
+  std::string text;
+  std::vector<std::uint32_t> begins;  // characters
+  std::uint32_t characters = 0;
+  for (const Node& word : words.items()) {
+    if (!word.is_string()) {
+      return Failure{fields.text + "[" + std::to_string(begins.size()) + "] is " + type_of(word) + ", not a word", ""};
+    }
+    if (!text.empty()) {
+      text += ' ';
+      ++characters;
+    }
+    begins.push_back(characters);
+    text += word.as_string();
+    characters += static_cast<std::uint32_t>(runner::core::count_code_points(word.as_string()));
+  }
+  std::vector<tokenizer::Offsets> offsets;
+  auto sequence = encoded(text, nullptr, true, offsets);
+  if (!sequence) return sequence;
+  std::vector<std::int32_t>& labels = sequence.value().labels;
+  labels.assign(sequence.value().input.size(), static_cast<std::int32_t>(kPadTarget));
+  std::vector<bool> has_tag(begins.size());
+  for (std::size_t i = 0; tags != nullptr && i < labels.size(); ++i) {
+    if (offsets[i].begin == offsets[i].end) continue;  // added, or of nothing
+    const auto behind = std::upper_bound(begins.begin(), begins.end(), offsets[i].begin);
+    const std::size_t word = static_cast<std::size_t>(behind - begins.begin()) - 1;
+    if (has_tag[word]) continue;
+    has_tag[word] = true;
+    const Node& tag = tags->items()[word];
+    if (tag.is_integer() && tag.as_integer() == kPadTarget) continue;
+    auto label = label_text(tag, kind_, fields.label + "[" + std::to_string(word) + "]");
+    if (!label) return label.failure();
+    labels[i] = static_cast<std::int32_t>(sequence.value().given.size());
+    sequence.value().given.push_back(std::move(label.value()));
+  }
+  return sequence;
+}
+
+Result<Sequence> LabelledTextEncoder::operator()(const std::string& text, std::int64_t /*vocab_size*/) const {
+  const Result<Node> parsed = runner::core::parse_json(text);
+  if (!parsed) return parsed.failure();
+  const Node& record = parsed.value();
+  if (!record.is_mapping()) return Failure{"not an object", ""};
+  const auto found = Fields::of(record, columns_, kind_, reads_labels_);
+  if (!found) return found.failure();
+  const Fields& fields = found.value();
+  std::vector<std::string> read = {fields.text, fields.pair, fields.label};
+  if (kind_ == LabelKind::kTags) {
+    auto sequence = tagged(record, fields);
+    if (sequence) sequence.value().unread = unread_fields(record, read, false);
+    return sequence;
+  }
+  const auto first = text_of(record, fields.text);
+  if (!first) return first.failure();
+  std::optional<std::string> second;
+  if (fields.has_pair) {
+    auto pair = text_of(record, fields.pair);
+    if (!pair) return pair.failure();
+    second = std::move(pair.value());
+  }
+  std::vector<tokenizer::Offsets> unused;
+  auto sequence = encoded(first.value(), second ? &*second : nullptr, false, unused);
+  if (!sequence) return sequence;
+  sequence.value().unread = unread_fields(record, read, false);
+  if (!reads_labels_) return sequence;
+  const Node& label = *record.find(fields.label);
+  const bool several = kind_ == LabelKind::kClasses || kind_ == LabelKind::kValues;
+  if (label.is_sequence() && !several) {
+    return Failure{fields.label + " is a list, and a record has one class",
+                   "a model of several classes a record has problem_type: multi_label_classification"};
+  }
+  if (!label.is_sequence() && kind_ == LabelKind::kClasses) {
+    return Failure{fields.label + " is " + type_of(label) + ", not a list of classes",
+                   "a model of one class a record has no problem_type: multi_label_classification"};
+  }
+  for (const Node& one : label.is_sequence() ? label.items() : std::vector<Node>{label}) {
+    auto value = label_text(one, kind_, fields.label);
+    if (!value) return value.failure();
+    sequence.value().given.push_back(std::move(value.value()));
+  }
+  return sequence;
+}
+
+}  // namespace components::data
