@@ -2,7 +2,7 @@
 #include <memory>
 #include <optional>
 
-#include "components/model/decoder.h"
+#include "components/model/stack.h"
 #include "generated/model/gpt.h"  // Config; declares make()
 
 namespace components::model::gpt {
@@ -12,7 +12,7 @@ std::shared_ptr<Model> make(const Config& config, const Inputs& inputs) {
       settle_decoder_sizes("gpt", config.vocab_size, "n_positions", config.n_positions, inputs);
   if (!sizes) return nullptr;
   const std::int64_t head = config.n_embd / config.n_head;
-  DecoderOptions options;
+  StackOptions options;
   options.layers = config.n_layer;
   options.width = config.n_embd;
   options.vocab_size = sizes->vocab_size;
@@ -32,7 +32,7 @@ std::shared_ptr<Model> make(const Config& config, const Inputs& inputs) {
   options.dropout = {config.dropout, config.dropout, config.dropout};
   // Residual branches add up over depth, so their last projections start smaller (GPT-2).
   options.residual_deviation = options.deviation / std::sqrt(2.0 * static_cast<double>(config.n_layer));
-  return make_decoder(options, inputs);
+  return make_stack(options, inputs);
 }
 
 }  // namespace components::model::gpt

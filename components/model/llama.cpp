@@ -2,7 +2,7 @@
 #include <memory>
 #include <optional>
 
-#include "components/model/decoder.h"
+#include "components/model/stack.h"
 #include "components/part/activation.h"
 #include "generated/model/llama.h"  // Config; declares make()
 
@@ -37,7 +37,7 @@ std::shared_ptr<Model> make(const Config& config, const Inputs& inputs) {
       settle_decoder_sizes("llama", config.vocab_size, "n_positions", config.n_positions, inputs);
   if (!sizes) return nullptr;
   const std::int64_t head = config.head_dim.value_or(config.n_embd / config.n_head);
-  DecoderOptions options;
+  StackOptions options;
   options.layers = config.n_layer;
   options.width = config.n_embd;
   options.vocab_size = sizes->vocab_size;
@@ -60,7 +60,7 @@ std::shared_ptr<Model> make(const Config& config, const Inputs& inputs) {
   options.tied = config.tie_embeddings;
   options.dropout.attention = config.attention_dropout;
   options.deviation = options.residual_deviation = config.initializer_range;
-  return make_decoder(options, inputs);
+  return make_stack(options, inputs);
 }
 
 }  // namespace components::model::llama

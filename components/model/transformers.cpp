@@ -5,12 +5,15 @@
 #include <utility>
 #include <vector>
 
-#include "components/model/decoder.h"
 #include "components/model/rotary_fields.h"
+#include "components/model/stack.h"
 #include "components/part/activation.h"
+#include "components/tensor/positions.h"
 #include "generated/model/transformers.h"  // Config; declares make()
+#include "runner/core/text/text.h"
 #include "runner/pretrained/config.h"
 #include "runner/pretrained/facts.h"
+#include "runner/pretrained/model_type.h"
 
 namespace components::model::transformers {
 namespace {
@@ -75,8 +78,8 @@ part::AttentionOptions attention_of(const Facts& facts) {
 }
 
 /// But for the sizes of vocabulary and positions, and the activation.
-DecoderOptions options_of(const Facts& facts) {
-  DecoderOptions options;
+StackOptions options_of(const Facts& facts) {
+  StackOptions options;
   options.layers = facts.integer("layers");
   options.width = facts.integer("width");
   options.attention = attention_of(facts);
@@ -118,6 +121,116 @@ DecoderOptions options_of(const Facts& facts) {
   return options;
 }
 
+/// With the head that the recipe names, or the configuration's class has. Null, and an error, where the type has no
+/// such head, or none is meant.
+const runner::pretrained::ModelType* type_of(const Config& config, const Node& checked, const Inputs& inputs) {
+  const auto& by_class = runner::pretrained::model_type_of_config(checked);
+  std::vector<std::string> heads;
+  for (const auto& head : by_class.heads) heads.push_back(head.name);
+  if (config.head) {
+    const std::string head(to_text(*config.head));
+    if (by_class.has_head(head)) return runner::pretrained::find_model_type(by_class.name, head);
+    inputs.diagnostics.error(inputs.block.find("head")->location(),
+                             "head is " + head + ", which " + by_class.name + " does not have in Transformers",
+                             "it has " + runner::core::joined(heads));
+    return nullptr;
+  }
+  if (!by_class.head.empty()) return &by_class;
+  inputs.diagnostics.error(inputs.block.location(),
+                           "the configuration of this " + by_class.name + " names no class with a head",
+                           "set model.head to " + runner::core::joined(heads, " or "));
+  return nullptr;
+}
+
+/// Classes, or values of a regression: those of the recipe, of the data's target, or of the configuration. Nothing, and
+/// an error, where the first two differ.
+std::optional<std::int64_t> labels_of(const Config& config, const Facts& facts, const Inputs& inputs) {
+  const TensorSpec* target = inputs.data.find(kTarget);
+  const bool has_values = target != nullptr && target->dtype == Dtype::kFloat32;
+  const std::int64_t of_data = target == nullptr                         ? 0
+                               : has_values && target->shape.size() == 2 ? target->shape[1]
+                                                                         : target->num_classes;
+  if (!config.num_labels) return of_data > 0 ? of_data : facts.labels();
+  const bool fits = of_data <= 0 || (has_values ? *config.num_labels == of_data : *config.num_labels >= of_data);
+  if (fits) return *config.num_labels;
+  const std::string count = std::to_string(of_data);
+  inputs.diagnostics.error(inputs.block.find("num_labels")->location(),
+                           "num_labels is " + std::to_string(*config.num_labels) + ", but the data have " + count +
+                               (has_values ? (of_data == 1 ? " value" : " values") + std::string(" for each text")
+                                           : std::string(of_data == 1 ? " class" : " classes")),
+                           "set num_labels to " + count + " or leave it out");
+  return std::nullopt;
+}
+
+/// False, and an error, when the target is not what such a head is trained by.
+bool fits_target(const std::string& head, bool of_texts, const Inputs& inputs) {
+  const TensorSpec* target = inputs.data.find(kTarget);
+  if (target == nullptr) return true;
+  const bool has_values = target->dtype == Dtype::kFloat32 && target->shape.size() == 2;
+  const bool has_classes = target->dtype == Dtype::kInt64 && target->vocab_size == 0;
+  const bool fits =
+      of_texts ? has_values || (has_classes && target->shape.size() == 1) : has_classes && target->shape.size() == 2;
+  if (fits) return true;
+  inputs.diagnostics.error(
+      inputs.block.location(),
+      "head " + head + " learns " + (of_texts ? "a class or values for each text" : "a class for each token") +
+          ", but the data's target is " + to_text(*target) + (target->vocab_size > 0 ? ", ids of a vocabulary" : ""),
+      "use data with labels, or another model.head");
+  return false;
+}
+
+/// False, and an error, when the target is of another kind than the configuration's problem.
+bool fits_problem(const Node& config, const Inputs& inputs) {
+  const Node* problem = config.find("problem_type");
+  const TensorSpec* target = inputs.data.find(kTarget);
+  if (problem == nullptr || !problem->is_string() || target == nullptr) return true;
+  constexpr const char *kClasses = "single_label_classification", *kLabels = "multi_label_classification",
+                       *kValues = "regression";
+  const std::string& name = problem->as_string();
+  if (name != kClasses && name != kLabels && name != kValues) {
+    inputs.diagnostics.error(problem->location(), "problem_type is \"" + name + "\", which Transformers does not have",
+                             std::string("it has ") + kClasses + ", " + kLabels + " and " + kValues);
+    return false;
+  }
+  const bool has_classes = target->dtype == Dtype::kInt64;
+  if (has_classes == (name == kClasses)) return true;
+  inputs.diagnostics.error(problem->location(),
+                           "problem_type is " + name + ", but the data's target is " + to_text(*target) +
+                               (has_classes ? ", one class for each text" : ", values for each text"),
+                           has_classes ? "remove problem_type from the configuration, or use data with values"
+                                       : "remove problem_type from the configuration, or use data with classes");
+  return false;
+}
+
+/// The head, but for the vocabulary's. False, and an error, when recipe, configuration and data do not fit together.
+bool settle_head(const Config& config, const runner::pretrained::ModelType& type, const Facts& facts,
+                 const Node& checked, const Inputs& inputs, StackOptions& options) {
+  if (type.is_language_model()) {
+    if (!config.num_labels) return true;
+    inputs.diagnostics.error(inputs.block.find("num_labels")->location(),
+                             "num_labels is set, but the model's head is " + type.head,
+                             "remove it, or set head: sequence_classification");
+    return false;
+  }
+  const bool of_texts = type.head == runner::pretrained::kSequenceClassification;
+  if (inputs.data.find(kPositions) != nullptr) {
+    inputs.diagnostics.error(inputs.block.location(),
+                             "a head of classes reads one text from a row, and the data put several into each",
+                             "remove packing from the data");
+    return false;
+  }
+  if (!fits_target(type.head, of_texts, inputs) || (of_texts && !fits_problem(checked, inputs))) return false;
+  const std::optional<std::int64_t> labels = labels_of(config, facts, inputs);
+  if (!labels) return false;
+  options.head.of = of_texts ? HeadOptions::Of::kTexts : HeadOptions::Of::kPositions;
+  options.head.classes = *labels;
+  options.head.bias = facts.flag("output.bias");
+  options.head.dropout =
+      config.dropout && facts.has("output.dropout") ? *config.dropout : facts.number("output.dropout", 0);
+  if (const Node* padding = facts.find("output.padding")) options.head.padding_id = padding->as_integer();
+  return true;
+}
+
 /// Nothing, and an error, when roux does not compute what the configuration names.
 std::optional<part::Activation> activation_of(const Facts& facts, const Inputs& inputs) {
   const std::string name = facts.text("activation");
@@ -131,7 +244,7 @@ std::optional<part::Activation> activation_of(const Facts& facts, const Inputs& 
 }
 
 /// What the data hold beside what the configuration allows; false, and an error, when it is too much.
-bool data_fit(const std::string& type, const DecoderOptions& options, const Inputs& inputs) {
+bool data_fit(const std::string& type, const StackOptions& options, const Inputs& inputs) {
   const TensorSpec& input = inputs.data.at(kInput);
   const auto refuse = [&](const std::string& what, const std::string& hint) {
     inputs.diagnostics.error(inputs.block.location(), what, hint);
@@ -169,8 +282,11 @@ bool data_fit(const std::string& type, const DecoderOptions& options, const Inpu
 std::shared_ptr<Model> make(const Config& config, const Inputs& inputs) {
   const std::optional<Node> checked = runner::pretrained::check_config(config.config, inputs.diagnostics);
   if (!checked) return nullptr;
-  const Facts facts(*checked);
-  DecoderOptions options = options_of(facts);
+  const runner::pretrained::ModelType* const type = type_of(config, *checked, inputs);
+  if (type == nullptr) return nullptr;
+  const Facts facts(*type, *checked);
+  StackOptions options = options_of(facts);
+  if (!settle_head(config, *type, facts, *checked, inputs, options)) return nullptr;
   options.positions = config.max_position_embeddings.value_or(facts.integer("positions"));
   options.vocab_size = config.vocab_size.value_or(facts.integer("vocabulary"));
   const std::optional<part::Activation> activation = activation_of(facts, inputs);
@@ -192,8 +308,7 @@ std::shared_ptr<Model> make(const Config& config, const Inputs& inputs) {
       if (!facts.field(role).empty()) *rate = *config.dropout;
     }
   }
-  const std::string type = checked->find("model_type")->as_string();
-  return data_fit(type, options, inputs) ? make_decoder(options, inputs) : nullptr;
+  return data_fit(type->name, options, inputs) ? make_stack(options, inputs) : nullptr;
 }
 
 }  // namespace components::model::transformers

@@ -55,11 +55,9 @@ std::string type_of(const Node& recipe) {
 
 }  // namespace
 
-std::string transformers_type(const Node& recipe) {
+const pretrained::ModelType* transformers_type(const Node& recipe) {
   const Node* model = recipe.find("model");
-  const pretrained::ModelType* type =
-      model != nullptr && model->is_mapping() ? pretrained::model_type_of(*model) : nullptr;
-  return type != nullptr ? type->name : "";
+  return model != nullptr && model->is_mapping() ? pretrained::model_type_of(*model) : nullptr;
 }
 
 void warn_of_differences(const Node& recipe, const components::NamedTensors& model, const std::string& folder,

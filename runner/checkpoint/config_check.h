@@ -5,11 +5,12 @@
 #include "components/tensor/tensors.h"
 #include "runner/core/diagnostics.h"
 #include "runner/core/node.h"
+#include "runner/pretrained/model_type.h"
 
 namespace runner::checkpoint {
 
-/// The `model_type` by whose names Transformers has a recipe's model; "" for one that it does not have.
-std::string transformers_type(const core::Node& recipe);
+/// The type by whose names Transformers has a recipe's model; null for one that it does not have.
+const pretrained::ModelType* transformers_type(const core::Node& recipe);
 
 /// Warns of each value of the recipe's model with which it computes something else than the Transformers model in
 /// `folder` does with the same weights, and of a config.json there that cannot be compared. Nothing where there is

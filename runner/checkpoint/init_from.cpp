@@ -291,11 +291,17 @@ class Matcher {
         weights_.elements += target.tensor->tensor.numel();
         continue;
       }
-      const bool drawn = excluded && (type_ != nullptr || !selects(own));
+      const bool drawn = (excluded && (type_ != nullptr || !selects(own))) || begins_new(own);
       const bool base = !drawn && type_ != nullptr && own == kHead;  // a file saved as the base model
       if (base) warn_of_head();
       (drawn || base ? weights_.left_out : weights_.missing).push_back(own);
     }
+  }
+
+  /// Whether it belongs to a head that is trained here: it keeps its initial values where the source's does not fit.
+  bool begins_new(const std::string& name) const {
+    const pretrained::WeightRule* rule = type_ != nullptr ? type_->rule_of(name) : nullptr;
+    return rule != nullptr && rule->else_new;
   }
 
   void warn_of_head() {
@@ -331,6 +337,10 @@ class Matcher {
       return;
     }
     const bool has_size = tensor.sizes() == at::IntArrayRef(source.shape);
+    if (!has_size && begins_new(name)) {
+      weights_.left_out.push_back(name);
+      return;
+    }
     const bool fits_rows = !has_size && fits_vocabulary(name, tensor, source);
     if (fits_rows && config_.resize_vocab) {
       source.rows_kept = std::min(source.shape[0], tensor.size(0));

@@ -113,10 +113,12 @@ SourceTensors pretrained_tensors(const BareNames& source, const ModelType& type,
   return found;
 }
 
-const ModelType* pretrained_type_of(const std::string& path, const BareNames& source, const std::string& of_model) {
+const ModelType* pretrained_type_of(const std::string& path, const BareNames& source, const ModelType* of_model) {
   const std::string folder = fs::path(path).parent_path().string();
   const std::string config = pretrained::config_of_folder(folder.empty() ? "." : folder);
-  const ModelType* type = pretrained::find_model_type(config.empty() ? of_model : named_type(config));
+  const std::string named = config.empty() ? "" : named_type(config);
+  const bool is_of_model = config.empty() || (of_model != nullptr && of_model->name == named);
+  const ModelType* type = is_of_model ? of_model : pretrained::find_model_type(named);
   if (type == nullptr) return nullptr;
   // A name that roux has, too, tells nothing.
   const auto tells = [&](const WeightRule& rule, const std::string& pattern, const std::string& name) {

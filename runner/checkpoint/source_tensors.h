@@ -42,9 +42,9 @@ SourceTensors pretrained_tensors(const BareNames& source, const pretrained::Mode
                                  const std::vector<std::string>& names);
 
 /// The model type of the Transformers folder that the file or index at `path` lies in, or `of_model` where no
-/// config.json is beside it, when its tensors have that type's names. Null elsewhere, such as beside a checkpoint of
-/// roux.
+/// config.json is beside it, when its tensors have that type's names. Where both are of one type, the head is that of
+/// the model. Null elsewhere, such as beside a checkpoint of roux.
 const pretrained::ModelType* pretrained_type_of(const std::string& path, const BareNames& source,
-                                                const std::string& of_model = "");
+                                                const pretrained::ModelType* of_model = nullptr);
 
 }  // namespace runner::checkpoint

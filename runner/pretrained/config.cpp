@@ -124,6 +124,7 @@ class Checker {
     const core::Location& location = entry.key_location;
     const Node& value = entry.value;
     if (name == "model_type") return;
+    if (name == "architectures") return take_classes(value, location);
     const Field* field = type_->field(name);
     if (field == nullptr) {
       const bool says_nothing =
@@ -146,6 +147,17 @@ class Checker {
       case Field::Use::kRead: break;
     }
     if (fits(*field, value)) found_.set(name, value, location);
+  }
+
+  /// Kept where they say of the model what its type alone does not: another head than the usual one.
+  void take_classes(const Node& classes, const core::Location& location) {
+    if (!classes.is_sequence()) return;
+    for (const Node& one : classes.items()) {
+      const std::string head = one.is_string() ? type_->head_of_class(one.as_string()) : "";
+      if (head.empty()) continue;
+      if (head != type_->head) found_.set("architectures", Node::sequence({one}), location);
+      return;
+    }
   }
 
   void check_only(const Field& field, const Node& value) {
@@ -191,7 +203,7 @@ class Checker {
   /// The names of version 5, and every field that is read.
   void complete() {
     for (const Field& field : type_->fields) {
-      if (field.use != Field::Use::kRead || found_.find(field.name) != nullptr) continue;
+      if (field.use != Field::Use::kRead || field.optional || found_.find(field.name) != nullptr) continue;
       if (field.name.starts_with("rope_")) continue;  // all of them are in rope_parameters
       if (field.name == "torch_dtype" || field.name == "dtype") continue;
       Node value = field.value;
@@ -286,7 +298,7 @@ class Checker {
       return error(*rope.find("rope_type"), "rope_type is " + core::quote(name) + ", which roux does not compute",
                    "it computes default, linear, dynamic, yarn, longrope and llama3");
     }
-    if (const Node* only = type_->decoder.find("rotary_types")) {
+    if (const Node* only = type_->roles.find("rotary_types")) {
       const bool is_one = std::any_of(only->items().begin(), only->items().end(),
                                       [&name](const Node& one) { return one.as_string() == name; });
       if (!is_one) {
@@ -304,7 +316,7 @@ class Checker {
       const auto names_it = [&](const char* key) { return entry.key == key; };
       if (entry.key == "rope_type") continue;
       if (entry.key == "partial_rotary_factor") {
-        const bool turns_part = type_->decoder.find("rotary_part") != nullptr;
+        const bool turns_part = type_->roles.find("rotary_part") != nullptr;
         const double part = entry.value.is_number() ? entry.value.as_double() : 0;
         if (turns_part ? !(part > 0 && part <= 1) : part != 1.0) {
           error(entry.value,

@@ -205,7 +205,7 @@ class Writer {
         config_of_recipe(request_.resolved, [this](const std::string& name) { return shape_of(name); });
     if (!config) throw RunError(config.failure().message, config.failure().hint, core::kExitUsage);
     config_ = config.value();
-    type_ = find_model_type(config_.find("model_type")->as_string());
+    type_ = &model_type_of_config(config_);
     done_.model_type = type_->name;
     done_.source = source_folder(request_.resolved);
     tensors_ = rename(*reader_, *type_, config_);

@@ -7,18 +7,28 @@ namespace runner::pretrained {
 
 using core::Node;
 
-Facts::Facts(const Node& config) : type_(*find_model_type(config.find("model_type")->as_string())), config_(config) {}
+Facts::Facts(const Node& config) : type_(model_type_of_config(config)), config_(config) {}
 
 std::string Facts::field(std::string_view role) const {
-  const Node* said = type_.decoder.at_path(std::string(role));
+  const Node* said = type_.roles.at_path(std::string(role));
+  if (said != nullptr && said->is_sequence() && !said->items().empty()) said = &said->items().front();
   if (said == nullptr || !said->is_string()) return "";
   return type_.field(said->as_string()) != nullptr ? said->as_string() : "";
 }
 
 const Node* Facts::find(std::string_view role) const {
-  const std::string name = field(role);
-  const Node* value = name.empty() ? type_.decoder.at_path(std::string(role)) : config_.find(name);
-  return value != nullptr && !value->is_null() ? value : nullptr;
+  const auto value_of = [this](const Node& said) -> const Node* {
+    const bool names_field = said.is_string() && type_.field(said.as_string()) != nullptr;
+    const Node* value = names_field ? config_.find(said.as_string()) : &said;
+    return value != nullptr && !value->is_null() ? value : nullptr;
+  };
+  const Node* said = type_.roles.at_path(std::string(role));
+  if (said == nullptr) return nullptr;
+  if (!said->is_sequence()) return value_of(*said);
+  for (const Node& one : said->items()) {
+    if (const Node* value = value_of(one)) return value;
+  }
+  return nullptr;
 }
 
 std::int64_t Facts::integer(std::string_view role) const { return find(role)->as_integer(); }
@@ -44,9 +54,18 @@ std::string Facts::text(std::string_view role) const {
 }
 
 std::string Facts::meaning(std::string_view role, const std::string& word) const {
-  const Node* names = type_.decoder.find(role);
+  const Node* names = type_.roles.find(role);
   const Node* found = names != nullptr ? names->find(word) : nullptr;
   return found != nullptr ? found->as_string() : word;
+}
+
+std::int64_t Facts::labels() const {
+  constexpr std::int64_t kUsual = 2;
+  if (const Node* names = config_.find("id2label"); names != nullptr && names->is_mapping()) {
+    return static_cast<std::int64_t>(names->entries().size());
+  }
+  const Node* count = config_.find("num_labels");
+  return count != nullptr && count->is_integer() ? count->as_integer() : kUsual;
 }
 
 std::int64_t Facts::head() const { return integer("head", integer("width") / integer("heads")); }

@@ -10,8 +10,8 @@
 
 namespace runner::pretrained {
 
-/// What a configuration says of a decoder in the roles that the table of its type has for that (`layers`,
-/// `window.size`): a value of the table, or that of the field which the table names.
+/// What a configuration says of a model in the roles that the table of its type has for that (`layers`,
+/// `window.size`): a value of the table, or that of the field which the table names; of a list the first that has one.
 class Facts {
  public:
   /// `type` and `config` outlive it.
@@ -22,7 +22,7 @@ class Facts {
   /// Null where the table says nothing, and where the configuration has null.
   const core::Node* find(std::string_view role) const;
   bool has(std::string_view role) const { return find(role) != nullptr; }
-  /// The field that the table names; "" for none.
+  /// The field that the table names, of a list the first; "" for none.
   std::string field(std::string_view role) const;
 
   std::int64_t integer(std::string_view role) const;  ///< the role has a value
@@ -34,6 +34,8 @@ class Facts {
   /// What `word` means where the table has other names under the role; the word itself otherwise.
   std::string meaning(std::string_view role, const std::string& word) const;
 
+  /// Classes of a head for them that the configuration has; 2 where it says nothing, as in Transformers.
+  std::int64_t labels() const;
   std::int64_t head() const;       ///< features of a head of attention
   double scale_of_scores() const;  ///< before anything that goes by the layer
   /// How many positions each block looks back at, 0: at all; empty when all do.

@@ -74,7 +74,7 @@ Exported merge_adapter(const MergeRequest& request) {
   const OpenedAdapter adapter = open_adapter(request.adapter).value();
   const std::string base = base_of(request, adapter.config);
   const Node base_config = config_of(base);
-  const ModelType& type = *find_model_type(base_config.find("model_type")->as_string());
+  const ModelType& type = model_type_of_config(base_config);
   const std::vector<std::string> modules = linear_modules(type, blocks_of(base_config));
   check_holds_all(adapter, modules).value();
   const std::string set = artifact::find_tensor_set(base).value();

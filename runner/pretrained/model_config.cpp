@@ -8,6 +8,7 @@
 #include "runner/core/error.h"
 #include "runner/pretrained/config.h"
 #include "runner/pretrained/facts.h"
+#include "runner/pretrained/model_type.h"
 
 namespace runner::pretrained {
 namespace {
@@ -46,17 +47,40 @@ Result<Node> checked(const Node& config) {
   return std::move(*whole);
 }
 
+/// Names of classes, where the configuration's are those of another number of them.
+void set_labels(std::int64_t count, Node& config) {
+  if (const Node* names = config.find("id2label");
+      names != nullptr && names->is_mapping() && static_cast<std::int64_t>(names->entries().size()) == count) {
+    return;
+  }
+  Node names = Node::mapping(), numbers = Node::mapping();
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::string name = "LABEL_" + std::to_string(i);
+    names.set(std::to_string(i), Node::string(name));
+    numbers.set(name, Node::integer(i));
+  }
+  config.set("id2label", std::move(names));
+  config.set("label2id", std::move(numbers));
+  config.erase("num_labels");
+}
+
 Result<Node> of_transformers(const Node& model, const ShapeOf& shape_of) {
   Node config = *model.find("config");
   config.set("vocab_size", Node::integer(shape_of("wte.weight")[0]));  // which init_from.resize_vocab may have changed
-  const Facts facts(config);
+  const ModelType& type = *model_type_of(model);
+  const Facts facts(type, config);
   const auto set = [&](const char* role, const Node& value) {
     if (const std::string field = facts.field(role); !field.empty()) config.set(field, value);
   };
   if (const Node* dropout = get(model, "dropout")) {
-    for (const char* role : {"embedding_dropout", "attention_dropout", "residual_dropout"}) set(role, *dropout);
+    for (const char* role : {"embedding_dropout", "attention_dropout", "residual_dropout", "output.dropout"}) {
+      set(role, *dropout);
+    }
   }
   if (const Node* positions = get(model, "max_position_embeddings")) set("positions", *positions);
+  // Read back, the class says which head it is.
+  config.set("architectures", Node::sequence({Node::string(type.architecture)}));
+  if (!type.is_language_model()) set_labels(shape_of("head.weight")[0], config);
   return config;
 }
 

@@ -29,6 +29,11 @@ std::optional<double> number(const Node& field, const char* key) {
   return value != nullptr ? std::make_optional(value->as_double()) : std::nullopt;
 }
 
+bool is_true(const Node& table, const char* key) {
+  const Node* value = table.find(key);
+  return value != nullptr && value->as_bool();
+}
+
 Field field_of(const Node::Entry& entry) {
   Field field;
   field.name = entry.key;
@@ -41,6 +46,7 @@ Field field_of(const Node::Entry& entry) {
   field.exclusive_maximum = number(entry.value, "exclusiveMaximum");
   const Node* value = entry.value.find(field.use == Field::Use::kOnly ? "value" : "default");
   if (value != nullptr) field.value = *value;
+  field.optional = is_true(entry.value, "optional");
   return field;
 }
 
@@ -50,20 +56,22 @@ void take_fields(const Node& table, ModelType& type) {
   }
 }
 
+void take_weights(const Node& table, ModelType& type) {
+  for (const Node& rule : table.find("weights")->items()) {
+    type.weights.push_back({rule.find("name")->as_string(), texts(rule.find("from")), is_true(rule, "transposed"),
+                            is_true(rule, "else_zeros"), is_true(rule, "else_new")});
+  }
+}
+
 ModelType read_table(const Node& table, const Node& common) {
   ModelType type;
   type.name = table.find("model_type")->as_string();
-  type.architecture = table.find("architecture")->as_string();
   type.prefix = table.find("prefix")->as_string();
-  for (const Node& rule : table.find("weights")->items()) {
-    const auto is_true = [&rule](const char* key) {
-      const Node* value = rule.find(key);
-      return value != nullptr && value->as_bool();
-    };
-    type.weights.push_back(
-        {rule.find("name")->as_string(), texts(rule.find("from")), is_true("transposed"), is_true("else_zeros")});
+  for (const Node::Entry& head : table.find("heads")->entries()) {
+    type.heads.push_back({head.key, head.value.find("architecture")->as_string()});
   }
-  type.decoder = *table.find("decoder");
+  take_weights(table, type);
+  type.roles = *table.find("roles");
   type.adapter_targets = texts(table.find("adapter_targets"));
   type.ignored = texts(table.find("ignored"));
   type.metadata = texts(common.find("metadata"));
@@ -72,7 +80,31 @@ ModelType read_table(const Node& table, const Node& common) {
   return type;
 }
 
-const std::map<std::string, ModelType, std::less<>>& types() {
+/// With one of its heads.
+ModelType with_head(ModelType type, const Node& table, const Node::Entry& head) {
+  type.head = head.key;
+  type.architecture = head.value.find("architecture")->as_string();
+  if (const Node* roles = head.value.find("roles")) type.roles.set("output", *roles);
+  take_weights(head.value, type);
+  if (type.is_language_model()) return type;
+  // What the model was trained with before: its head is not the one that is trained now.
+  for (const Node::Entry& other : table.find("heads")->entries()) {
+    for (const Node& rule : other.value.find("weights")->items()) {
+      for (const std::string& from : texts(rule.find("from"))) {
+        const bool own = std::any_of(type.weights.begin(), type.weights.end(), [&from](const WeightRule& one) {
+          return std::find(one.from.begin(), one.from.end(), from) != one.from.end();
+        });
+        if (!own) type.ignored.push_back(from);
+      }
+    }
+  }
+  return type;
+}
+
+/// By model_type, and then by head; "": without one.
+using Types = std::map<std::string, std::map<std::string, ModelType, std::less<>>, std::less<>>;
+
+const Types& types() {
   static const auto* const all = [] {
     std::vector<Node> tables;
     for (const std::string_view json : std::span(kTables, kTableCount)) {
@@ -82,12 +114,15 @@ const std::map<std::string, ModelType, std::less<>>& types() {
     }
     const auto is_type = [](const Node& table) { return table.find("model_type") != nullptr; };
     const Node& common = *std::find_if_not(tables.begin(), tables.end(), is_type);
-    auto* const found = new std::map<std::string, ModelType, std::less<>>;
+    auto* const found = new Types;
     for (const Node& table : tables) {
       if (!is_type(table)) continue;
       ModelType type = read_table(table, common);
-      std::string name = type.name;
-      found->emplace(std::move(name), std::move(type));
+      auto& of_type = (*found)[type.name];
+      for (const Node::Entry& head : table.find("heads")->entries()) {
+        of_type.emplace(head.key, with_head(type, table, head));
+      }
+      of_type.emplace("", std::move(type));
     }
     return found;
   }();
@@ -101,16 +136,59 @@ const Field* ModelType::field(std::string_view wanted) const {
   return at != fields.end() ? &*at : nullptr;
 }
 
-const ModelType* find_model_type(std::string_view name) {
-  const auto at = types().find(name);
-  return at != types().end() ? &at->second : nullptr;
+const WeightRule* ModelType::rule_of(std::string_view tensor) const {
+  const auto at = std::find_if(weights.begin(), weights.end(),
+                               [&](const WeightRule& rule) { return number_in(rule.name, tensor).has_value(); });
+  return at != weights.end() ? &*at : nullptr;
+}
+
+bool ModelType::has_head(std::string_view wanted) const {
+  return std::any_of(heads.begin(), heads.end(), [&](const HeadName& one) { return one.name == wanted; });
+}
+
+std::string ModelType::head_of_class(std::string_view architecture_name) const {
+  const auto at = std::find_if(heads.begin(), heads.end(),
+                               [&](const HeadName& one) { return one.architecture == architecture_name; });
+  return at != heads.end() ? at->name : "";
+}
+
+const ModelType* find_model_type(std::string_view name, std::string_view head) {
+  const auto type = types().find(name);
+  if (type == types().end()) return nullptr;
+  const auto& of_type = type->second;
+  const auto usual = of_type.find(kCausalLm);
+  const auto at = head.empty() && usual != of_type.end() ? usual : of_type.find(head);
+  return at != of_type.end() ? &at->second : nullptr;
+}
+
+namespace {
+
+std::string text(const Node* node) { return node != nullptr && node->is_string() ? node->as_string() : ""; }
+
+/// The head that the configuration's class has; "" where it names none with a head that roux knows.
+std::string head_of_config(const ModelType& type, const Node& config) {
+  const Node* classes = config.find("architectures");
+  if (classes == nullptr || !classes->is_sequence()) return "";
+  for (const Node& one : classes->items()) {
+    if (const std::string head = type.head_of_class(text(&one)); !head.empty()) return head;
+  }
+  return "";
+}
+
+}  // namespace
+
+const ModelType& model_type_of_config(const Node& config) {
+  const std::string name = text(config.find("model_type"));
+  return *find_model_type(name, head_of_config(*find_model_type(name), config));
 }
 
 const ModelType* model_type_of(const Node& model) {
-  const auto text = [](const Node* node) { return node != nullptr && node->is_string() ? node->as_string() : ""; };
   const std::string type = text(model.find("type"));
-  if (type == "transformers") return find_model_type(text(model.at_path("config.model_type")));
-  return find_model_type(type == "gpt" ? "gpt2" : type);
+  if (type != "transformers") return find_model_type(type == "gpt" ? "gpt2" : type);
+  const ModelType* usual = find_model_type(text(model.at_path("config.model_type")));
+  if (usual == nullptr) return nullptr;
+  const std::string written = text(model.find("head"));
+  return find_model_type(usual->name, written.empty() ? head_of_config(*usual, *model.find("config")) : written);
 }
 
 std::vector<std::string> model_types() {

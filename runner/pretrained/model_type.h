@@ -17,7 +17,8 @@ struct Field {
   Use use = Use::kNone;            ///< the model is made by it, it changes nothing, or it may only be its `value`
   std::vector<std::string> types;  ///< JSON's: "integer", "number", "string", "boolean", "object", "array", "null"
   std::optional<double> minimum, maximum, exclusive_minimum, exclusive_maximum;
-  core::Node value;  ///< its default; of kOnly the one that is taken
+  core::Node value;       ///< its default; of kOnly the one that is taken
+  bool optional = false;  ///< of kRead: a configuration without it is left so
 };
 
 /// One tensor of the model and what it is made of in Transformers: one tensor, or several that are joined along their
@@ -27,17 +28,32 @@ struct WeightRule {
   std::vector<std::string> from;
   bool transposed = false;  ///< stored as inputs by outputs
   bool else_zeros = false;  ///< a bias that Transformers always has: zeros for a model without it
+  bool else_new = false;    ///< of a head that is trained: drawn where a file has none, or one of another shape
 };
 
 /// The kinds of layers that `layer_types` of a configuration names.
 inline constexpr const char *kFullAttention = "full_attention", *kSlidingAttention = "sliding_attention";
 
-/// What roux knows of a `model_type`: components/model/types/<model_type>.json, with the fields of common.json, which
-/// every configuration may have.
-struct ModelType {
+/// What a model of a type may end with, by the name that `model.head` has for it, and the class with that head.
+struct HeadName {
   std::string name, architecture;
-  std::string prefix;  ///< of the base model's names, which files saved without the head lack
-  core::Node decoder;  ///< by role (runner/pretrained/facts.h): the field of the configuration, or a value
+};
+
+/// The names that code has to know.
+inline constexpr const char *kCausalLm = "causal_lm", *kMaskedLm = "masked_lm",
+                            *kSequenceClassification = "sequence_classification",
+                            *kTokenClassification = "token_classification";
+
+/// What roux knows of a `model_type` with one of its heads: components/model/types/<model_type>.json, with the fields
+/// of common.json, which every configuration may have.
+struct ModelType {
+  std::string name;
+  std::string head;             ///< `causal_lm`; "" for the base model without one
+  std::string architecture;     ///< the class with that head
+  std::vector<HeadName> heads;  ///< all that the type has
+  std::string prefix;           ///< of the base model's names, which files saved without the head lack
+  core::Node roles;  ///< the field of the configuration or a value, by role (runner/pretrained/facts.h); `output.*`: of
+                     ///< the head
   std::vector<std::string> adapter_targets;  ///< layers that LoRA adapts where none are named, as PEFT has them
   std::vector<WeightRule> weights;
   std::vector<std::string> ignored;  ///< tensors of a file that are not taken: roux computes them
@@ -45,12 +61,21 @@ struct ModelType {
   std::vector<std::string> metadata;  ///< fields that say nothing of the model; `*` stands for any text
 
   const Field* field(std::string_view name) const;
+  /// The rule of that tensor of the model; null where Transformers has none.
+  const WeightRule* rule_of(std::string_view tensor) const;
+  bool has_head(std::string_view name) const;
+  /// The head of that class; "" for a class of another kind.
+  std::string head_of_class(std::string_view architecture) const;
+  bool is_language_model() const { return head == kCausalLm || head == kMaskedLm; }
 };
 
-/// Null for a type that roux does not know.
-const ModelType* find_model_type(std::string_view name);
-/// Of a recipe's model: that of a `transformers` model's configuration; `gpt` has the names of gpt2 and `llama` those
-/// of llama. Null for another model.
+/// Null for a type that roux does not know, or without that head. Without a name it is the head that a configuration
+/// means which names no class: `causal_lm` where the type has that, and else none.
+const ModelType* find_model_type(std::string_view name, std::string_view head = "");
+/// Of a checked configuration, with the head that its `architectures` name.
+const ModelType& model_type_of_config(const core::Node& config);
+/// Of a recipe's model: that of a `transformers` model's configuration, with its `head`; `gpt` has the names of gpt2
+/// and `llama` those of llama. Null for another model.
 const ModelType* model_type_of(const core::Node& model);
 /// Those it knows, sorted.
 std::vector<std::string> model_types();

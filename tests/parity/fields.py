@@ -25,8 +25,9 @@ VERSION_4 = {
 }
 # What version 5 takes from a file without a field of the class.
 KEYWORDS = {
-    "attn_implementation", "auto_map", "experts_implementation", "is_causal", "name_or_path", "num_labels",
-    "per_layer_config", "quantization_config", "tie_last_hidden_states",
+    "attn_implementation", "auto_map", "classifier_dropout", "experts_implementation", "hidden_dropout", "is_causal",
+    "name_or_path", "num_labels", "per_layer_config", "quantization_config", "tie_last_hidden_states",
+    "token_classification_bias",
 }
 # What published files hold that no class knows.
 STRAY = {"_model_name_or_path", "gradient_checkpointing", "transformers.js_config", "unk_token_id"}

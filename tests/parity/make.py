@@ -9,13 +9,15 @@ Each folder is one that Transformers loads, and beside that
 
   ids.jsonl             Records of the batch `unpadded`, then, with an attention_mask, those of the batch `padded`.
                         Without labels a record's labels are its ids.
-  expected.safetensors  BATCH/logits       [B, T, V], padded positions too
+  expected.safetensors  BATCH/logits       [B, T, V] or [B, T, C], padded positions too, or [B, C]
                         BATCH/loss         mean over the labels that are not -100, each predicted one position before
+                                           by a model for causal language modelling
                         BATCH/grad/NAME    gradient of that loss
                         BATCH/after/NAME   weights after 5 steps of AdamW on that batch; NaN where the gradient is but
                                            rounding, which AdamW turns into steps of any size
 
-in float32, without dropout, with the names of the model for causal language modelling. rope.json holds frequencies.
+in float32, without dropout, with the names of the model for causal language modelling, or of the one that HEADS names.
+Records of a head for classes have the labels of Transformers. rope.json holds frequencies.
 """
 
 import copy
@@ -28,87 +30,23 @@ import tempfile
 
 import torch
 from safetensors.torch import load_file, save_file
-from transformers import AutoConfig, AutoModel, AutoModelForCausalLM
+from transformers import (AutoConfig, AutoModel, AutoModelForCausalLM, AutoModelForSequenceClassification,
+                          AutoModelForTokenClassification)
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
 from transformers.utils.logging import disable_progress_bar
 
+from cases.models import CASES, VOCABULARY, rope
+
 MODELS = pathlib.Path(__file__).resolve().parent / "models"
 LENGTH = 16
-VOCABULARY = 40
 STEPS = 5
 ADAMW = {"lr": 1e-3, "betas": (0.9, 0.999), "eps": 1e-8, "weight_decay": 0.01}
 PADDED = (LENGTH, 12, 14)  # a window of 6 leaves every padded position something to look at
 PROMPT = 4  # positions without a label at the start of the last record
 ROUNDING = 3e-6  # of the largest entry of all gradients
 
-GPT2 = {"vocab_size": VOCABULARY, "n_positions": 20, "n_embd": 16, "n_layer": 2, "n_head": 2, "n_inner": 24,
-        "resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0, "bos_token_id": 1, "eos_token_id": 2}
-LLAMA = {"vocab_size": VOCABULARY, "hidden_size": 16, "intermediate_size": 20, "num_hidden_layers": 2,
-         "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 32, "bos_token_id": 1,
-         "eos_token_id": 2}
-THREE = {"num_hidden_layers": 3, "pad_token_id": None}
-WIDE_HEADS = {**LLAMA, "num_attention_heads": 2, "num_key_value_heads": 1}  # 8 features: 4 frequencies
-
-
-def rope(kind, theta=100.0, **more):
-    return {"rope_parameters": {"rope_type": kind, "rope_theta": theta, **more}}
-
-
-# A folder's name is the model_type up to the first dash. A new one goes to the end: seeds follow from the order.
-CASES = {
-    "gpt2-default": {**GPT2, "n_inner": None},
-    "gpt2-relu-inverse-layer": {**GPT2, "activation_function": "relu", "scale_attn_by_inverse_layer_idx": True},
-    "gpt2-gelu-unscaled": {**GPT2, "activation_function": "gelu", "scale_attn_weights": False,
-                           "layer_norm_epsilon": 1e-3},
-    "gpt2-untied": {**GPT2, "tie_word_embeddings": False},
-    "gpt2-bare": GPT2,
-    "llama-grouped": LLAMA,
-    "llama-multi-query-tied": {**LLAMA, "num_key_value_heads": 1, "tie_word_embeddings": True},
-    "llama-biases": {**LLAMA, "attention_bias": True, "mlp_bias": True},
-    "llama-head-dim": {**LLAMA, "head_dim": 6, "rms_norm_eps": 1e-3},
-    "llama-gelu": {**LLAMA, "hidden_act": "gelu"},
-    "llama-pad-token": {**LLAMA, "pad_token_id": 3},  # the text holds it, too
-    "llama-linear": {**WIDE_HEADS, **rope("linear", factor=4.0)},
-    "llama-dynamic": {**WIDE_HEADS, "max_position_embeddings": 10, **rope("dynamic", factor=3.0)},
-    "llama-yarn": {**WIDE_HEADS, **rope("yarn", factor=4.0, original_max_position_embeddings=8, beta_fast=2.0,
-                                        beta_slow=0.25)},
-    "llama-llama3": {**WIDE_HEADS, **rope("llama3", factor=4.0, original_max_position_embeddings=24,
-                                          low_freq_factor=1.0, high_freq_factor=2.0)},
-    "llama-version4-sharded": {**WIDE_HEADS, "torch_dtype": "bfloat16", "rope_theta": 500.0,
-                               "rope_scaling": {"type": "linear", "factor": 2.0}},
-    "mistral-window": {**LLAMA, "sliding_window": 6},
-    "mistral-full": {**LLAMA, "sliding_window": None, "head_dim": 6},
-    "qwen2-default": LLAMA,
-    "qwen2-window": {**LLAMA, "use_sliding_window": True, "sliding_window": 6, "max_window_layers": 1},
-    "qwen2-layer-types": {**LLAMA, "use_sliding_window": True, "sliding_window": 6,
-                          "layer_types": ["sliding_attention", "full_attention"]},
-    "qwen2-tied": {**LLAMA, "tie_word_embeddings": True},
-    "qwen3-default": {**LLAMA, "head_dim": 6},
-    "qwen3-window": {**LLAMA, "head_dim": 4, "attention_bias": True, "use_sliding_window": True, "sliding_window": 6,
-                     "max_window_layers": 1, "tie_word_embeddings": True},
-    "olmo2-default": {**LLAMA, "pad_token_id": None},
-    "granite-default": {**LLAMA, "attention_bias": True, "mlp_bias": True, "embedding_multiplier": 3.0,
-                        "attention_multiplier": 0.3, "residual_multiplier": 0.4, "logits_scaling": 2.5},
-    "smollm3-default": {**LLAMA, **THREE, "no_rope_layer_interval": 2, "use_sliding_window": True, "sliding_window": 6},
-    "smollm3-listed": {**LLAMA, **THREE, "no_rope_layers": [0, 1, 1], "attention_bias": True, "mlp_bias": True},
-    "phi3-default": {**LLAMA, "pad_token_id": None, "sliding_window": 6},
-    "phi3-longrope": {**WIDE_HEADS, "pad_token_id": None, "original_max_position_embeddings": 10,
-                      **rope("longrope", short_factor=[1.0, 1.1, 1.2, 1.3], long_factor=[1.0, 2.0, 3.0, 4.0])},
-    "phi3-part": {**WIDE_HEADS, "pad_token_id": None, "partial_rotary_factor": 0.5},
-    "gemma-default": {**LLAMA, "head_dim": 6, "pad_token_id": None},
-    "gemma2-default": {**LLAMA, **THREE, "head_dim": 6, "query_pre_attn_scalar": 5, "sliding_window": 6,
-                       "attn_logit_softcapping": 3.0, "final_logit_softcapping": 2.0},
-    "gemma3_text-default": {**LLAMA, **THREE, "head_dim": 6, "query_pre_attn_scalar": 5, "sliding_window": 6,
-                            "layer_types": ["sliding_attention", "full_attention", "sliding_attention"],
-                            "rope_parameters": {"full_attention": {"rope_type": "linear", "factor": 2.0,
-                                                                   "rope_theta": 200.0},
-                                                "sliding_attention": {"rope_type": "default", "rope_theta": 50.0}}},
-    "smollm3-types": {**LLAMA, "pad_token_id": None, "sliding_window": 6,
-                      "layer_types": ["sliding_attention", "full_attention"]},
-    "gemma3_text-capped": {**LLAMA, "head_dim": 6, "pad_token_id": None, "query_pre_attn_scalar": 5,
-                           "sliding_window": 6, "layer_types": ["sliding_attention", "full_attention"],
-                           "attn_logit_softcapping": 2.0, "final_logit_softcapping": 3.0},
-}
+# What a model has for a head, by the second part of the folder's name; others are for causal language modelling.
+HEADS = {"texts": AutoModelForSequenceClassification, "tags": AutoModelForTokenClassification}
 
 
 # Fields, and the length of a text. Each gives frequencies and the factor of cosine and sine, rope.json.
@@ -157,6 +95,11 @@ def check_frequencies(found, committed):
     return [f"rope.json: {case['fields']} differs" for case, same in zip(found, near, strict=True) if not same]
 
 
+def head_of(case):
+    """By which it is read, too."""
+    return HEADS.get(case.split("-")[1], AutoModelForCausalLM)
+
+
 def seed_of(case):
     cases = list(CASES)
     first = sorted(cases[:22])  # that there were before
@@ -192,11 +135,33 @@ def records(config, seed):
     return result
 
 
+def labelled(rows, config, case):
+    """With labels for its head."""
+    head = case.split("-")[1]
+    if head not in HEADS:
+        return rows
+    generator = torch.Generator().manual_seed(seed_of(case) + 2000)
+    for row in rows:
+        length = len(row["input_ids"])
+        if head == "tags":
+            labels = torch.randint(config.num_labels, (length,), generator=generator).tolist()
+            mask = row.get("attention_mask", [1] * length)
+            row["labels"] = [label if real and i % 5 else -100 for i, (label, real) in enumerate(zip(labels, mask))]
+        elif config.problem_type in ("regression", "multi_label_classification"):
+            values = torch.rand(config.num_labels, generator=generator)
+            if config.problem_type == "multi_label_classification":
+                values = (values > 0.5).float()
+            row["labels"] = values.tolist()
+        else:
+            row["labels"] = torch.randint(config.num_labels, (1,), generator=generator).item()
+    return rows
+
+
 def write_model(case, folder):
     seed = seed_of(case)
     fields = CASES[case]
     config = AutoConfig.for_model(case.split("-")[0], **copy.deepcopy(fields))  # it writes into what it is given
-    kind = AutoModel if case == "gpt2-bare" else AutoModelForCausalLM
+    kind = AutoModel if case == "gpt2-bare" else head_of(case)
     model = kind.from_config(config, dtype=torch.float32)
     draw_weights(model, seed)
     if case == "llama-version4-sharded":
@@ -208,7 +173,7 @@ def write_model(case, folder):
         (folder / "config.json").write_text(json.dumps(older, indent=2, sort_keys=True) + "\n")
     else:
         model.save_pretrained(folder)
-    lines = [json.dumps(record) for record in records(config, seed)]
+    lines = [json.dumps(record) for record in labelled(records(config, seed), config, case)]
     (folder / "ids.jsonl").write_text("\n".join(lines) + "\n")
 
 
@@ -225,14 +190,15 @@ def read_batches(ids):
         yield name, batch
 
 
-def expected_results(folder, attention="eager"):
+def expected_results(folder, case, attention="eager"):
     results = {}
     for name, batch in read_batches(folder / "ids.jsonl"):
         # A model each: the dynamic kind of rope remembers the longest text.
-        model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation=attention).train()
+        model = head_of(case).from_pretrained(folder, dtype=torch.float32, attn_implementation=attention).train()
+        model.config.use_cache = False
         optimizer = torch.optim.AdamW(model.parameters(), **ADAMW)
         for step in range(STEPS):
-            output = model(**batch, use_cache=False)
+            output = model(**batch)
             optimizer.zero_grad()
             output.loss.backward()
             if step == 0:
@@ -280,7 +246,7 @@ def check(case, folder):
                 errors += check_tensors(f"{case}/{name}", load_file(again / name), load_file(folder / name))
             elif (again / name).read_text() != (folder / name).read_text():
                 errors.append(f"{case}/{name} differs")
-    return errors + check_tensors(case, expected_results(folder), load_file(folder / "expected.safetensors"))
+    return errors + check_tensors(case, expected_results(folder, case), load_file(folder / "expected.safetensors"))
 
 
 def main(words):
@@ -300,7 +266,7 @@ def main(words):
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(parents=True)
             write_model(case, folder)
-            save_file(expected_results(folder), folder / "expected.safetensors")
+            save_file(expected_results(folder, case), folder / "expected.safetensors")
     print("\n".join(errors) or "done")
     return 1 if errors else 0
 

@@ -3,21 +3,30 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/stack.h>
+#include <ATen/ops/tensor.h>
 
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <filesystem>
+#include <fstream>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "components/loss/loss.h"
+#include "components/model/model.h"
 #include "components/ops/kernel_policy.h"
 #include "components/optimizer/optimizer.h"
+#include "components/part/weight.h"
 #include "components/tensor/tensors.h"
 #include "generated/section/init_from.h"
 #include "runner/checkpoint/init_from.h"
 #include "runner/checkpoint/tensor_file.h"
+#include "runner/core/json.h"
+#include "runner/pretrained/config.h"
 #include "runner/pretrained/model_type.h"
 #include "runner/train/experiment/experiment.h"
 #include "tests/support/blocks.h"
@@ -32,6 +41,8 @@ namespace fs = std::filesystem;
 using components::NamedTensor;
 using components::TensorMap;
 using runner::checkpoint::TensorSource;
+using runner::core::Node;
+using runner::pretrained::ModelType;
 using runner::pretrained::WeightRule;
 
 /// Shares of the largest entry.
@@ -51,6 +62,25 @@ std::vector<std::string> folders() {
   return found;
 }
 
+/// A model with the weights of its folder, and its batches.
+struct Subject {
+  std::shared_ptr<components::model::Model> model;
+  std::shared_ptr<components::loss::Loss> loss;
+  const ModelType* type = nullptr;
+  TensorMap unpadded, padded;
+};
+
+/// What the folder's model ends with, by the second part of its name: make.py's HEADS.
+std::string head_of(const std::string& folder) {
+  const std::string name = fs::path(folder).filename().string();
+  const std::string second = name.substr(name.find('-') + 1);
+  return second.substr(0, second.find('-'));
+}
+bool has_head(const std::string& folder) {
+  const std::string head = head_of(folder);
+  return head == "texts" || head == "tags" || head == "masked";
+}
+
 std::unique_ptr<runner::train::Experiment> load(const std::string& folder) {
   auto experiment = tests::experiment_of("init_from: " + folder + "\ndata: {train: {type: ids, path: " + folder +
                                          "/ids.jsonl}}\noptimizer: {type: adamw, lr: 0.001}\n"
@@ -68,25 +98,113 @@ std::unique_ptr<runner::train::Experiment> load(const std::string& folder) {
 
 /// The tensor of the model that Transformers keeps as these, with `prefix` before their names; undefined when there is
 /// none.
-at::Tensor expected_of(const TensorSource& source, const std::string& model_type, const std::string& prefix,
+at::Tensor expected_of(const TensorSource& source, const ModelType& type, const std::string& prefix,
                        const std::string& name) {
-  for (const WeightRule& rule : runner::pretrained::find_model_type(model_type)->weights) {
-    const auto number = runner::pretrained::number_in(rule.name, name);
-    if (!number) continue;
-    std::vector<at::Tensor> parts;
-    for (const std::string& from : rule.from) {
-      const std::string there = prefix + runner::pretrained::with_number(from, *number);
-      if (source.find(there) != nullptr) parts.push_back(source.tensor(there));
-    }
-    if (parts.size() != rule.from.size()) return {};
-    const at::Tensor whole = parts.size() == 1 ? parts.front() : at::cat(parts, 0);
-    return rule.transposed ? whole.t() : whole;
+  const WeightRule* rule = type.rule_of(name);
+  if (rule == nullptr) return {};
+  std::vector<at::Tensor> parts;
+  for (const std::string& from : rule->from) {
+    const std::string there =
+        prefix + runner::pretrained::with_number(from, *runner::pretrained::number_in(rule->name, name));
+    if (source.find(there) != nullptr) parts.push_back(source.tensor(there));
   }
-  return {};
+  if (parts.size() != rule->from.size()) return {};
+  const at::Tensor whole = parts.size() == 1 ? parts.front() : at::cat(parts, 0);
+  return rule->transposed ? whole.t() : whole;
 }
 
 double distance(const at::Tensor& found, const at::Tensor& expected) {
   return (found.to(at::kDouble) - expected.to(at::kDouble)).abs().max().item<double>();
+}
+
+/// A batch of the records with an attention mask, or of the others, for a head for classes: as data give it, but for
+/// the mask, which is there without padding, too.
+TensorMap batch_of(const std::vector<Node>& records, bool padded) {
+  std::map<std::string, std::vector<at::Tensor>> rows;
+  for (const Node& record : records) {
+    if ((record.find("attention_mask") != nullptr) != padded) continue;
+    const auto length = static_cast<std::int64_t>(record.find("input_ids")->items().size());
+    for (const Node::Entry& entry : record.entries()) {
+      std::vector<double> numbers;
+      if (entry.value.is_sequence()) {
+        for (const Node& number : entry.value.items()) numbers.push_back(number.as_double());
+      } else {
+        numbers.push_back(entry.value.as_double());
+      }
+      const bool is_float = entry.value.is_sequence() && !entry.value.items().front().is_integer();
+      const at::Tensor row = at::tensor(numbers, at::kDouble).to(is_float ? at::kFloat : at::kLong);
+      rows[entry.key].push_back(entry.value.is_sequence() ? row : row.squeeze(0));
+    }
+    if (!padded) rows["attention_mask"].push_back(at::ones({length}, at::kLong));
+  }
+  TensorMap batch;
+  batch.set(components::kInput, at::stack(rows.at("input_ids")));
+  batch.set(components::kAttentionMask, at::stack(rows.at("attention_mask")).to(at::kBool));
+  batch.set(components::kTarget, at::stack(rows.at("labels")));
+  if (rows.contains("token_type_ids")) batch.set(components::kTokenTypes, at::stack(rows.at("token_type_ids")));
+  return batch;
+}
+
+/// Of such a batch.
+components::BatchSpec spec_of(const TensorMap& batch, const std::string& head, std::int64_t classes) {
+  using components::Dtype, components::kBatch, components::kTime;
+  constexpr std::int64_t kLength = 16;
+  components::BatchSpec spec;
+  const auto add = [&spec](const char* name, Dtype dtype, std::vector<std::int64_t> shape) -> components::TensorSpec& {
+    spec.tensors.push_back({name, dtype, std::move(shape), false});
+    spec.tensors.back().max_length = kLength;
+    return spec.tensors.back();
+  };
+  add(components::kInput, Dtype::kInt64, {kBatch, kTime}).padded = true;
+  add(components::kAttentionMask, Dtype::kBool, {kBatch, kTime}).padded = true;
+  if (batch.find(components::kTokenTypes) != nullptr) add(components::kTokenTypes, Dtype::kInt64, {kBatch, kTime});
+  const at::Tensor& target = batch.at(components::kTarget);
+  if (head == "texts" && target.is_floating_point()) {
+    add(components::kTarget, Dtype::kFloat32, {kBatch, target.size(1)});
+  } else if (head == "texts") {
+    add(components::kTarget, Dtype::kInt64, {kBatch}).num_classes = classes;
+  } else {
+    components::TensorSpec& of_target = add(components::kTarget, Dtype::kInt64, {kBatch, kTime});
+    of_target.has_ignored = true;
+    (head == "tags" ? of_target.num_classes : of_target.vocab_size) = classes;
+  }
+  return spec;
+}
+
+/// Without data sets, which give targets of other kinds of their own.
+Subject load_head(const std::string& folder) {
+  runner::core::Diagnostics diagnostics;
+  Node block = tests::block("model", "{type: transformers, config: {}}");
+  block.set("config", *runner::pretrained::read_config(folder + "/config.json", diagnostics));
+  std::vector<Node> records;
+  std::ifstream file(folder + "/ids.jsonl");
+  for (std::string line; std::getline(file, line);) {
+    records.push_back(runner::core::parse_json(line).value());
+  }
+  Subject subject;
+  subject.type = runner::pretrained::model_type_of(block);
+  subject.unpadded = batch_of(records, false);
+  subject.padded = batch_of(records, true);
+  const TensorSource weights(folder + "/model.safetensors"), expected(folder + "/expected.safetensors");
+  const std::int64_t classes = expected.tensor("unpadded/logits").size(-1);
+  const components::BatchSpec spec = spec_of(subject.unpadded, head_of(folder), classes);
+  components::part::DrawnWeights drawn;
+  subject.model = components::model::build(block, {spec, drawn, block, diagnostics});
+  INFO(runner::core::render(diagnostics));
+  REQUIRE(subject.model != nullptr);
+  for (const NamedTensor& parameter : subject.model->parameters()) {
+    INFO(parameter.name);
+    const at::Tensor weight = expected_of(weights, *subject.type, "", parameter.name);
+    REQUIRE(weight.defined());
+    REQUIRE(weight.sizes() == parameter.tensor.sizes());
+    parameter.tensor.detach().copy_(weight);
+  }
+  const bool has_values = subject.unpadded.at(components::kTarget).is_floating_point();
+  const Node of_loss = tests::block("loss", has_values ? "{type: mse}" : "{type: cross_entropy}");
+  subject.loss = components::loss::build(of_loss, {subject.model->outputs(), spec, of_loss, diagnostics});
+  INFO(runner::core::render(diagnostics));
+  REQUIRE(subject.loss != nullptr);
+  return subject;
 }
 
 std::vector<std::int64_t> numbers(std::int64_t first, std::int64_t end) {
@@ -95,38 +213,50 @@ std::vector<std::int64_t> numbers(std::int64_t first, std::int64_t end) {
   return found;
 }
 
-/// Mean loss of a batch, with its graph.
-at::Tensor mean_loss(const runner::train::Experiment& experiment, TensorMap batch) {
-  const auto count = static_cast<double>(experiment.loss->count(batch));
-  experiment.model->forward_for_loss(batch);
-  return experiment.loss->sum(batch, 1.0 / count) / count;
+Subject load_language_model(const std::string& folder, const TensorSource& expected) {
+  const auto experiment = load(folder);
+  Subject subject;
+  subject.model = experiment->model;
+  subject.loss = experiment->loss;
+  subject.type = runner::pretrained::model_type_of(experiment->recipe.model);
+  const std::int64_t first = expected.tensor("unpadded/logits").size(0);
+  experiment->train_data->fetch(numbers(0, first), subject.unpadded);
+  experiment->train_data->fetch(numbers(first, experiment->train_data->size()), subject.padded);
+  return subject;
 }
 
-void check_batch(const runner::train::Experiment& experiment, const TensorSource& expected, const std::string& type,
-                 const std::string& prefix, const TensorMap& batch) {
+/// Mean loss of a batch, with its graph.
+at::Tensor mean_loss(const Subject& subject, TensorMap batch) {
+  const auto count = static_cast<double>(subject.loss->count(batch));
+  subject.model->forward_for_loss(batch);
+  return subject.loss->sum(batch, 1.0 / count) / count;
+}
+
+void check_batch(const Subject& subject, const TensorSource& expected, const std::string& prefix,
+                 const TensorMap& batch) {
   TensorMap tensors = batch;
   {
     const at::NoGradGuard no_grad;
-    experiment.model->forward(tensors);
+    subject.model->forward(tensors);
   }
   const at::Tensor logits = expected.tensor(prefix + "logits"), real = batch.at(components::kTarget);
   const double largest = logits.abs().max().item<double>();
   const at::Tensor* mask = batch.find(components::kAttentionMask);
   at::Tensor difference = (tensors.at(components::kOutput) - logits).abs().amax(-1);
-  if (mask != nullptr) difference = difference.masked_fill(mask->logical_not(), 0);
+  if (mask != nullptr && difference.dim() == mask->dim()) difference = difference.masked_fill(mask->logical_not(), 0);
   CHECK(difference.max().item<double>() <= kBound * largest);
 
-  tests::clear_gradients(*experiment.model);
-  const at::Tensor mean = mean_loss(experiment, batch);
+  tests::clear_gradients(*subject.model);
+  const at::Tensor mean = mean_loss(subject, batch);
   mean.backward();
   CHECK(mean.item<double>() == Approx(expected.tensor(prefix + "loss").item<double>()).epsilon(kBound));
   double all = 0;
-  for (const NamedTensor& parameter : experiment.model->parameters()) {
+  for (const NamedTensor& parameter : subject.model->parameters()) {
     all = std::max(all, parameter.tensor.grad().abs().max().item<double>());
   }
-  for (const NamedTensor& parameter : experiment.model->parameters()) {
+  for (const NamedTensor& parameter : subject.model->parameters()) {
     INFO(prefix << "grad/" << parameter.name);
-    const at::Tensor wanted = expected_of(expected, type, prefix + "grad/", parameter.name);
+    const at::Tensor wanted = expected_of(expected, *subject.type, prefix + "grad/", parameter.name);
     REQUIRE(wanted.defined());
     // A gradient that is zero but for rounding has no size of its own.
     const double size = std::max(wanted.abs().max().item<double>(), 1e-3 * all);
@@ -135,25 +265,24 @@ void check_batch(const runner::train::Experiment& experiment, const TensorSource
 }
 
 /// Where a gradient is zero but for rounding AdamW makes steps of whole lr of it, in any direction.
-void check_steps(const runner::train::Experiment& experiment, const TensorSource& expected, const std::string& type,
-                 const TensorMap& batch) {
+void check_steps(const Subject& subject, const TensorSource& expected, const TensorMap& batch) {
   constexpr int kSteps = 5;
   constexpr double kRate = 1e-3;
   const auto node =
       tests::block("optimizer", "{type: adamw, lr: 0.001, betas: [0.9, 0.999], eps: 1e-8, weight_decay: 0.01}");
   runner::core::Diagnostics diagnostics;
-  const auto parameters = experiment.model->parameters();
+  const auto parameters = subject.model->parameters();
   const auto optimizer =
       components::optimizer::build(node, {components::optimizer::make_param_groups(node, parameters, diagnostics)});
   for (int step = 0; step < kSteps; ++step) {
-    tests::clear_gradients(*experiment.model);
-    mean_loss(experiment, batch).backward();
+    tests::clear_gradients(*subject.model);
+    mean_loss(subject, batch).backward();
     optimizer->step();
   }
   for (const NamedTensor& parameter : parameters) {
     INFO("after/" << parameter.name);
-    const at::Tensor wanted = expected_of(expected, type, "unpadded/after/", parameter.name);
-    const at::Tensor gradient = expected_of(expected, type, "unpadded/grad/", parameter.name).abs();
+    const at::Tensor wanted = expected_of(expected, *subject.type, "unpadded/after/", parameter.name);
+    const at::Tensor gradient = expected_of(expected, *subject.type, "unpadded/grad/", parameter.name).abs();
     REQUIRE(wanted.defined());
     // What is no number there hangs on rounding in Transformers too.
     const at::Tensor difference = (parameter.tensor.detach() - wanted).abs().nan_to_num(0);
@@ -171,16 +300,11 @@ TEST_CASE("models of Transformers folders compute what Transformers computes", "
     for (const bool plain : {false, true}) {
       DYNAMIC_SECTION(fs::path(folder).filename().string() << (plain ? ", plain operations" : "")) {
         const Plain as_asked(plain);
-        const auto experiment = load(folder);
-        const std::string type = experiment->recipe.model.find("config")->find("model_type")->as_string();
         const TensorSource expected(folder + "/expected.safetensors");
-        TensorMap unpadded, padded;
-        const std::int64_t first = expected.tensor("unpadded/logits").size(0);
-        experiment->train_data->fetch(numbers(0, first), unpadded);
-        experiment->train_data->fetch(numbers(first, experiment->train_data->size()), padded);
-        check_batch(*experiment, expected, type, "unpadded/", unpadded);
-        check_batch(*experiment, expected, type, "padded/", padded);
-        check_steps(*experiment, expected, type, unpadded);
+        const Subject subject = has_head(folder) ? load_head(folder) : load_language_model(folder, expected);
+        check_batch(subject, expected, "unpadded/", subject.unpadded);
+        check_batch(subject, expected, "padded/", subject.padded);
+        check_steps(subject, expected, subject.unpadded);
       }
     }
   }

@@ -145,7 +145,7 @@ TEST_CASE("what was read is read again as it is", "[pretrained][config]") {
     CHECK(differences(*config, *again).empty());
     ++count;
   }
-  CHECK(count == 36);
+  CHECK(count >= 36);
 }
 
 TEST_CASE("configurations that ask for another function differ in a field", "[pretrained][differences]") {

@@ -14,7 +14,7 @@
 namespace components::model {
 
 /// Fractions that training leaves out.
-struct DecoderDropout {
+struct StackDropout {
   double embedding = 0, attention = 0, residual = 0;
   bool any() const { return embedding > 0 || attention > 0 || residual > 0; }
 };
@@ -22,9 +22,20 @@ struct DecoderDropout {
 /// Where the norms of a block stand: before its branches, after them (OLMo 2), or around them (Gemma 2).
 enum class NormPlace { kBefore, kAfter, kAround };
 
-/// A decoder-only transformer: what GPT-2, Llama and their like have in common, and where they differ. Weights begin as
-/// normal numbers of `deviation`.
-struct DecoderOptions {
+/// What the stream becomes after the last block: logits of the vocabulary at each position, or of classes, of each
+/// text or of each of its positions.
+struct HeadOptions {
+  enum class Of { kVocabulary, kTexts, kPositions };
+  Of of = Of::kVocabulary;
+  std::int64_t classes = 0;                ///< of texts or positions
+  bool bias = false;                       ///< of the projection to classes
+  std::optional<std::int64_t> padding_id;  ///< of texts: where the last one of another id speaks for them
+  double dropout = 0;                      ///< before the projection to classes
+};
+
+/// A stack of transformer blocks: what GPT-2, Llama and their like have in common, and where they differ. Weights begin
+/// as normal numbers of `deviation`.
+struct StackOptions {
   std::int64_t layers = 0, width = 0, vocab_size = 0, positions = 0;
   part::AttentionOptions attention;   ///< of each block; `window` by layer_windows
   bool scale_by_layer = false;        ///< scores of block i are divided by i + 1
@@ -44,16 +55,17 @@ struct DecoderOptions {
   double logit_divisor = 1;
   double logit_cap = 0;          ///< > 0: logits are `cap tanh(logit / cap)`
   std::int64_t padding_id = -1;  ///< whose vector gets no gradient from the input, as Transformers has it; -1: none
-  bool tied = true;              ///< the head has the token embedding's weight
-  DecoderDropout dropout;
+  bool tied = true;              ///< a head of the vocabulary has the token embedding's weight
+  HeadOptions head;
+  StackDropout dropout;
   double deviation = 0.02;
   double residual_deviation = 0.02;  ///< of the projections that add to the stream
 };
 
 /// Blocks `embed` (`wte`, `wpe`), `h.0` ... (`ln_1`, `attn_qkv`, `attn_q_norm`, `attn_k_norm`, `attn_proj`, `post_1`,
 /// `ln_2`, `mlp_fc`, `mlp_proj`, `post_2`, as far as the options ask for them) and `head` (`ln_f`, and `head` when it
-/// is not tied). Reads ids [B, T], gives logits [B, T, V].
-std::shared_ptr<Model> make_decoder(const DecoderOptions& options, const Inputs& inputs);
+/// is not tied). Reads ids [B, T], gives logits [B, T, V], or of a head of classes [B, C] or [B, T, C].
+std::shared_ptr<Model> make_stack(const StackOptions& options, const Inputs& inputs);
 
 /// Positions that a model needs for these data: of rows with several sequences those of the longest sequence.
 std::int64_t positions_of(const BatchSpec& data);

@@ -1,0 +1,68 @@
+// B: samples   T: positions   C: features of the stream   N: new positions of all sequences
+
+#include "components/model/embed.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/tensor.h>
+
+#include <utility>
+
+#include "components/model/stack_pass.h"
+#include "components/ops/kernel_policy.h"
+#include "components/part/cached/cached.h"
+#include "components/tensor/device.h"
+#include "components/tensor/positions.h"
+#include "components/tensor/tensors.h"
+#include "runner/core/error.h"
+
+namespace components::model {
+
+Embed::Embed(const TensorSpec& ids, const TensorSpec& stream, const StackOptions& options, const TensorSpec* positions,
+             part::WeightMaker& weights)
+    : BasicBlock("embed", ids, stream, weights),
+      tied_(options.tied && options.head.of == HeadOptions::Of::kVocabulary),
+      dropout_(options.dropout.embedding),
+      scale_(options.embedding_scale),
+      wte_(declared(), "wte", options.vocab_size, options.width, part::normal(options.deviation), options.padding_id) {
+  if (options.learned_positions) {
+    wpe_.emplace(declared(), "wpe", options.positions, options.width, part::normal(options.deviation));
+    if (positions != nullptr) add_input(*positions);
+  }
+}
+
+void Embed::forward(TensorMap& activations) const {
+  const at::Tensor& ids_BT = read(activations);
+  // Where the head has the same weight, a sparse gradient is added to its dense one without filling a second one.
+  // Only the CPU does that in a fixed order.
+  at::Tensor x_BTC = scaled(wte_.forward(ids_BT, tied_ && training() && supports_own_kernels(wte_.weight())));
+  if (wpe_) {
+    const bool reads_positions = inputs().size() > 1;
+    at::Tensor packed_BT = reads_positions ? packed_positions(activations.at(kPositions)) : at::Tensor();
+    // Without values nothing says whether a row is packed.
+    if (reads_positions && ids_BT.is_meta()) packed_BT = activations.at(kPositions);
+    // A row of several documents may be longer than any of them.
+    RUNNER_ASSERT(packed_BT.defined() || ids_BT.size(1) <= wpe_->weight().size(0),
+                  "sequences are cut to max_seq_len, which was compared");
+    x_BTC = x_BTC + (packed_BT.defined() ? wpe_->forward(packed_BT) : wpe_->first(ids_BT.size(1)));
+  }
+  const std::optional<Dropout> dropout =
+      training() && dropout_ > 0 ? std::make_optional<Dropout>(dropout_, x_BTC) : std::nullopt;
+  write(activations, drop(std::move(x_BTC), dropout, dropout_, 0));
+}
+
+void Embed::decode(TensorMap& activations, part::CachedPass& pass) const {
+  at::Tensor x_NC = scaled(wte_.forward(read(activations))).to(at::kFloat);
+  if (wpe_) {
+    std::vector<std::int64_t> positions;
+    for (const part::Segment& segment : pass.segments) {
+      for (std::int64_t p = segment.first; p < segment.end(); ++p) positions.push_back(p);
+    }
+    const at::Tensor& table = wpe_->weight();
+    x_NC = x_NC + table.index_select(0, at::tensor(positions, at::kLong).to(table.device())).to(at::kFloat);
+  }
+  write(activations, x_NC);
+}
+
+at::Tensor Embed::scaled(const at::Tensor& x) const { return scale_ == 1.0 ? x : x * scale_; }
+
+}  // namespace components::model

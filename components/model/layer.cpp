@@ -1,0 +1,242 @@
+// B: samples   T: positions   C: features of the stream   H: heads   D: features of a head
+
+#include "components/model/layer.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/cat.h>
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "components/block/basic_block.h"
+#include "components/model/stack_pass.h"
+#include "components/ops/dropout.h"
+#include "components/ops/kernel_policy.h"
+#include "components/part/branch_norms.h"
+#include "components/part/cached/cached.h"
+#include "components/part/fused/fused.h"
+#include "components/part/ragged_attention.h"
+#include "components/tensor/device.h"
+#include "components/tensor/positions.h"
+#include "components/tensor/tensors.h"
+
+namespace components::model {
+namespace {
+
+/// Which mask of a block's dropout is for what: attention's weights, and what both branches add to the stream.
+enum BlockMask : std::uint32_t { kOfAttention, kOfProjection, kOfMlp };
+
+part::AttentionOptions attention_of(const StackOptions& options, std::int64_t layer) {
+  part::AttentionOptions attention = options.attention;
+  if (options.scale_by_layer) attention.scale /= static_cast<double>(layer + 1);
+  attention.window = options.windows.empty() ? 0 : options.windows[static_cast<std::size_t>(layer)];
+  return attention;
+}
+
+std::optional<part::Norm> norm_if(bool wanted, part::Declared& declared, const std::string& name,
+                                  const StackOptions& options) {
+  return wanted ? std::make_optional<part::Norm>(declared, name, norm_of(options)) : std::nullopt;
+}
+
+/// The mask, where it changes what a real position of this batch sees. Elsewhere than on the CPU it is not read, and
+/// taken.
+at::Tensor needed_mask(const at::Tensor& mask_BT) {
+  if (mask_BT.is_meta()) return supports_own_kernels(mask_BT) ? at::Tensor() : mask_BT;
+  if (!mask_BT.is_cpu()) return mask_BT;
+  const at::Tensor dense = mask_BT.to(at::kBool).contiguous();
+  const auto* const real = dense.const_data_ptr<bool>();
+  const std::int64_t positions = dense.size(1);
+  for (std::int64_t i = 0; i + 1 < dense.numel(); ++i) {
+    if (!real[i] && real[i + 1] && (i + 1) % positions != 0) return mask_BT;
+  }
+  return {};
+}
+
+/// `attend(rows, length)` of each document by itself, one after the other: their rows lie next to each other.
+/// rows [B * T, ...]
+template <typename Attend>
+at::Tensor by_document(const at::Tensor& rows, const at::Tensor& positions_BT, const Attend& attend) {
+  const auto* const position = positions_BT.const_data_ptr<std::int64_t>();
+  std::vector<std::int64_t> lengths;
+  for (std::int64_t i = 0; i < positions_BT.numel(); ++i) {
+    if (position[i] == 0) lengths.push_back(0);
+    ++lengths.back();
+  }
+  std::vector<at::Tensor> documents = rows.split_with_sizes(lengths, 0);
+  for (std::size_t i = 0; i < documents.size(); ++i) documents[i] = attend(documents[i], lengths[i]);
+  return at::cat(documents, 0);
+}
+
+/// One block.
+class Layer final : public block::BasicBlock {
+ public:
+  Layer(const std::string& name, std::int64_t layer, const TensorSpec& stream, const StackOptions& options,
+        std::shared_ptr<const part::Rotation> rotation, const LayerReads& reads, part::WeightMaker& weights)
+      : BasicBlock(name, stream, stream, weights),
+        number_(static_cast<std::size_t>(layer)),
+        dropout_(options.dropout),
+        reads_mask_(reads.mask != nullptr),
+        reads_positions_(reads.positions != nullptr),
+        width_(options.width),
+        residual_scale_(options.residual_scale),
+        rotation_(std::move(rotation)),
+        ln_1_(norm_if(options.norms != NormPlace::kAfter, declared(), name + ".ln_1", options)),
+        attention_(declared(), name + ".attn",
+                   {attention_of(options, layer), options.width, options.qkv_bias, options.out_bias,
+                    part::normal(options.deviation), part::normal(options.residual_deviation), options.query_norm,
+                    options.norm}),
+        post_1_(norm_if(options.norms != NormPlace::kBefore, declared(), name + ".post_1", options)),
+        ln_2_(norm_if(options.norms != NormPlace::kAfter, declared(), name + ".ln_2", options)),
+        mlp_(declared(), name + ".mlp",
+             {options.width, options.mlp_width, options.activation, options.gated, options.mlp_bias,
+              part::normal(options.deviation), part::normal(options.residual_deviation)}),
+        post_2_(norm_if(options.norms != NormPlace::kBefore, declared(), name + ".post_2", options)) {
+    for (const TensorSpec* tensor : {reads.mask, reads.positions}) {
+      if (tensor != nullptr) add_input(*tensor);
+    }
+  }
+
+  void forward(TensorMap& activations) const override {
+    const at::Tensor& x_BTC = read(activations);
+    const std::optional<Dropout> dropout = training() && (dropout_.attention > 0 || dropout_.residual > 0)
+                                               ? std::make_optional<Dropout>(dropout_.residual, x_BTC)
+                                               : std::nullopt;
+    const at::Tensor mask_BT = reads_mask_ ? needed_mask(activations.at(kAttentionMask)) : at::Tensor();
+    const at::Tensor packed_BT = reads_positions_ ? packed_positions(activations.at(kPositions)) : at::Tensor();
+    const auto rows = reads_mask_ || reads_positions_ ? part::ragged_rows(activations) : std::nullopt;
+    const bool drops = dropout && dropout_.attention > 0;
+    const part::BranchNorms norms = branch_norms();
+    const bool fits = !mask_BT.defined() && norms.are_before() && residual_scale_ == 1.0 &&
+                      part::fused_block_fits(x_BTC, attention_, mlp_, drops) &&
+                      !(packed_BT.defined() && drops);  // the fused mask goes by places in the row
+    const std::optional<Dropout> of_weights =
+        dropout && dropout_.attention > 0 ? std::make_optional(dropout->with_rate(dropout_.attention)) : std::nullopt;
+    const part::AttentionPass pass{mask_BT,
+                                   of_weights,
+                                   dropout_.attention,
+                                   kOfAttention,
+                                   packed_BT.defined() ? &packed_BT : nullptr,
+                                   rows ? &*rows : nullptr};
+    if (fused_kernels() && fits) return write(activations, fused(x_BTC, pass, dropout));
+    const at::Tensor attended = attention_.forward(part::normed(norms.before_attention, x_BTC), rotation_.get(), pass);
+    const auto added = [&](const part::Norm* after, const at::Tensor& branch, std::uint32_t mask) {
+      const at::Tensor out = drop(part::normed(after, branch), dropout, dropout_.residual, mask);
+      return residual_scale_ == 1.0 ? out : out * residual_scale_;
+    };
+    const at::Tensor y_BTC = x_BTC + added(norms.after_attention, attended, kOfProjection);
+    const at::Tensor out_BTC = mlp_.forward(part::normed(norms.before_mlp, y_BTC));
+    write(activations, y_BTC + added(norms.after_mlp, out_BTC, kOfMlp));
+  }
+
+  bool decodes() const override { return true; }
+  void decode(TensorMap& activations, part::CachedPass& pass) const override {
+    const part::CachedBlock block{branch_norms(), attention_, rotation_.get(), mlp_, residual_scale_, number_};
+    write(activations, part::cached_block(read(activations), block, pass));
+  }
+
+  std::vector<NamedTensor> constants() const override {
+    if (!rotation_) return {};
+    return {{name() + ".cos", rotation_->cos()}, {name() + ".sin", rotation_->sin()}};
+  }
+
+  std::vector<NamedTensor> parameters() const override {
+    std::vector<NamedTensor> all = BasicBlock::parameters();
+    for (const part::Linear* linear : {&attention_.qkv(), &attention_.proj(), &mlp_.fc(), &mlp_.proj()}) {
+      for (const auto& term : linear->all_terms())
+        all.insert(all.end(), term->tensors().begin(), term->tensors().end());
+    }
+    return all;
+  }
+
+  std::vector<part::NamedLinear> linears() override {
+    const part::AttentionOptions& o = attention_.options();
+    const std::int64_t q = o.heads * o.head, kv = o.kv_heads * o.head, hidden = mlp_.options().hidden;
+    const std::vector<std::int64_t> fc = mlp_.options().gated ? std::vector{hidden, hidden} : std::vector{hidden};
+    return {{name() + ".attn_qkv", &attention_.qkv(), {q, kv, kv}},
+            {name() + ".attn_proj", &attention_.proj(), {width_}},
+            {name() + ".mlp_fc", &mlp_.fc(), fc},
+            {name() + ".mlp_proj", &mlp_.proj(), {width_}}};
+  }
+
+  void set_training(bool training) override {
+    BasicBlock::set_training(training);
+    for (const part::NamedLinear& named : linears()) {
+      for (const auto& term : named.linear->all_terms()) term->set_training(training);
+    }
+  }
+
+  /// Without the products of adapters, which are small beside the layers' own.
+  double forward_flops(std::int64_t positions) const override {
+    const part::AttentionOptions& o = attention_.options();
+    const auto t = static_cast<double>(positions), c = static_cast<double>(width_);
+    const auto mixed = static_cast<double>(o.heads * o.head),
+               qkv = static_cast<double>((o.heads + 2 * o.kv_heads) * o.head);
+    const auto hidden = static_cast<double>(mlp_.options().hidden);
+    const double projections = 2.0 * t * c * (qkv + mixed + (mlp_.options().gated ? 3.0 : 2.0) * hidden);
+    const double seen = o.window > 0 && o.window < positions
+                            ? static_cast<double>(o.window) * (t - (static_cast<double>(o.window) - 1.0) / 2.0)
+                            : t * (t + 1.0) / 2.0;  // pairs of positions
+    return projections + 2.0 * 2.0 * mixed * seen;  // scores and values
+  }
+
+ private:
+  part::BranchNorms branch_norms() const {
+    const auto of = [](const std::optional<part::Norm>& norm) { return norm ? &*norm : nullptr; };
+    return {of(ln_1_), of(post_1_), of(ln_2_), of(post_2_)};
+  }
+
+  /// What the fused attention has.
+  bool has_usual_attention() const {
+    const part::AttentionOptions& o = attention_.options();
+    return attention_.q_norm() == nullptr && o.cap == 0 && (rotation_ == nullptr || rotation_->features() == o.head);
+  }
+
+  /// The block's two fused nodes, with the fused attention between them or LibTorch's operations.
+  at::Tensor fused(const at::Tensor& x_BTC, const part::AttentionPass& pass,
+                   const std::optional<Dropout>& dropout) const {
+    const auto mask = [&](double rate, std::uint32_t number) {
+      return dropout && rate > 0 ? dropout->with_rate(rate).mask(number) : kernels::DropMask{};
+    };
+    const part::NormedLinear qkv = part::fused_norm_linear(x_BTC, *ln_1_, attention_.qkv());
+    const auto attend = [&](const at::Tensor& rows, std::int64_t positions) {
+      return part::fused_attention(rows, attention_.qkv().bias(), rotation_.get(), positions, attention_.options(),
+                                   mask(dropout_.attention, kOfAttention));
+    };
+    at::Tensor mixed;
+    if (!has_usual_attention()) {
+      const at::Tensor& bias = attention_.qkv().bias();
+      const at::Tensor joint = bias.defined() ? qkv.out + bias.to(qkv.out.scalar_type()) : qkv.out;
+      mixed = attention_.mix(joint.view({x_BTC.size(0), x_BTC.size(1), joint.size(1)}), rotation_.get(), pass)
+                  .flatten(0, 1)
+                  .to(joint.scalar_type());
+    } else if (pass.positions != nullptr) {
+      mixed = by_document(qkv.out, *pass.positions, attend);
+    } else {
+      mixed = attend(qkv.out, x_BTC.size(1));
+    }
+    return part::fused_output_mlp(qkv.stream, mixed, attention_.proj(), *ln_2_, mlp_,
+                                  {mask(dropout_.residual, kOfProjection), mask(dropout_.residual, kOfMlp)});
+  }
+
+  std::size_t number_;  // among the layers
+  StackDropout dropout_;
+  bool reads_mask_, reads_positions_;
+  std::int64_t width_;
+  double residual_scale_;
+  std::shared_ptr<const part::Rotation> rotation_;
+  std::optional<part::Norm> ln_1_;
+  part::SelfAttention attention_;
+  std::optional<part::Norm> post_1_, ln_2_;
+  part::Mlp mlp_;
+  std::optional<part::Norm> post_2_;
+};
+}  // namespace
+
+std::unique_ptr<block::Block> make_layer(const std::string& name, std::int64_t layer, const TensorSpec& stream,
+                                         const StackOptions& options, std::shared_ptr<const part::Rotation> rotation,
+                                         const LayerReads& reads, part::WeightMaker& weights) {
+  return std::make_unique<Layer>(name, layer, stream, options, std::move(rotation), reads, weights);
+}
+
+}  // namespace components::model

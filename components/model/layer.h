@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "components/block/block.h"
+#include "components/model/stack.h"
+#include "components/part/rotation.h"
+
+namespace components::model {
+
+/// Optional tensors of a batch that blocks read, where they change something; null: not read.
+struct LayerReads {
+  const TensorSpec *mask, *positions;
+};
+
+/// Block `layer` of the stack. `rotation`: null where it does not turn queries and keys.
+std::unique_ptr<block::Block> make_layer(const std::string& name, std::int64_t layer, const TensorSpec& stream,
+                                         const StackOptions& options, std::shared_ptr<const part::Rotation> rotation,
+                                         const LayerReads& reads, part::WeightMaker& weights);
+
+}  // namespace components::model
