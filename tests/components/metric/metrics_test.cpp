@@ -1,9 +1,12 @@
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <limits>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "components/metric/exact_sum.h"
 #include "components/metric/metric.h"
 #include "tests/support/blocks.h"
 #include "tests/support/torch/tensors_torch.h"
@@ -32,36 +35,36 @@ std::shared_ptr<components::metric::Metric> make(const std::string& name, const 
 
 TEST_CASE("accuracy counts hits among the targets that count", "[metric]") {
   const auto metric = make("accuracy", {"output", Dtype::kFloat32, {kBatch, 3}}, tests::class_data(4, 3));
-  CHECK(std::isnan(metric->value()));
-  metric->update(judged(floats({{0, 2, 1}, {3, 2, 1}, {0, 0, 9}}), ids({1, 1, -100})), 0.0, 0);
-  CHECK(metric->value() == 0.5);
-  metric->update(judged(floats({{0, 0, 1}}), ids({2})), 0.0, 0);
-  CHECK(metric->value() == Approx(2.0 / 3.0));
+  CHECK(std::isnan(metric->values().front()));
+  metric->update({judged(floats({{0, 2, 1}, {3, 2, 1}, {0, 0, 9}}), ids({1, 1, -100}))});
+  CHECK(metric->values().front() == 0.5);
+  metric->update({judged(floats({{0, 0, 1}}), ids({2}))});
+  CHECK(metric->values().front() == Approx(2.0 / 3.0));
   metric->reset();
-  CHECK(std::isnan(metric->value()));
+  CHECK(std::isnan(metric->values().front()));
   CHECK(metric->higher_is_better());
 }
 
 TEST_CASE("accuracy leaves out the target that the loss ignores", "[metric]") {
   const auto metric = make("accuracy", {"output", Dtype::kFloat32, {kBatch, 3}}, tests::class_data(4, 3), 1);
-  metric->update(judged(floats({{0, 2, 1}, {3, 2, 1}, {0, 0, 9}, {9, 0, 0}}), ids({1, 1, 2, 2})), 0.0, 0);
-  CHECK(metric->value() == 0.5);
+  metric->update({judged(floats({{0, 2, 1}, {3, 2, 1}, {0, 0, 9}, {9, 0, 0}}), ids({1, 1, 2, 2}))});
+  CHECK(metric->values().front() == 0.5);
 }
 
 TEST_CASE("perplexity is exp of the mean loss over all batches", "[metric]") {
   const auto metric = make("perplexity", {"output", Dtype::kFloat32, {kBatch, 3}}, tests::class_data(4, 3));
-  CHECK(std::isnan(metric->value()));
-  metric->update({}, 6.0, 2);
-  metric->update({}, 1.0, 5);
-  CHECK(metric->value() == Approx(std::exp(1.0)));
+  CHECK(std::isnan(metric->values().front()));
+  metric->update({{}, 6.0, 2});
+  metric->update({{}, 1.0, 5});
+  CHECK(metric->values().front() == Approx(std::exp(1.0)));
   CHECK_FALSE(metric->higher_is_better());
 }
 
 TEST_CASE("mse is the mean over all elements of all batches", "[metric]") {
   const auto metric = make("mse", {"output", Dtype::kFloat32, {kBatch, 2}}, tests::value_data(4, 2));
-  metric->update(judged(floats({{1, 2}}), floats({{1, 4}})), 0.0, 0);
-  metric->update(judged(floats({{0, 0}, {0, 0}}), floats({{1, 1}, {1, 1}})), 0.0, 0);
-  CHECK(metric->value() == Approx(8.0 / 6.0));
+  metric->update({judged(floats({{1, 2}}), floats({{1, 4}}))});
+  metric->update({judged(floats({{0, 0}, {0, 0}}), floats({{1, 1}, {1, 1}}))});
+  CHECK(metric->values().front() == Approx(8.0 / 6.0));
 }
 
 TEST_CASE("mae, rmse and r2 are those of all batches, and of parts that are summed", "[metric]") {
@@ -74,20 +77,20 @@ TEST_CASE("mae, rmse and r2 are those of all batches, and of parts that are summ
     INFO(c.name);
     const auto metric = make(c.name, {"output", Dtype::kFloat32, {kBatch, 1}}, tests::value_data(4, 1));
     const auto other = make(c.name, {"output", Dtype::kFloat32, {kBatch, 1}}, tests::value_data(4, 1));
-    CHECK(std::isnan(metric->value()));
-    metric->update(judged(floats({{1}, {6}}), floats({{1}, {4}})), 0.0, 0);
-    other->update(judged(floats({{1}, {10}}), floats({{2}, {7}})), 0.0, 0);
+    CHECK(std::isnan(metric->values().front()));
+    metric->update({judged(floats({{1}, {6}}), floats({{1}, {4}}))});
+    other->update({judged(floats({{1}, {10}}), floats({{2}, {7}}))});
     std::vector<double> sums = metric->sums();
     for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += other->sums()[i];
     metric->set_sums(sums);
-    CHECK(metric->value() == Approx(c.value));
+    CHECK(metric->values().front() == Approx(c.value));
     metric->reset();
-    CHECK(std::isnan(metric->value()));
+    CHECK(std::isnan(metric->values().front()));
     CHECK(metric->higher_is_better() == (std::string(c.name) == "r2"));
   }
   const auto equal = make("r2", {"output", Dtype::kFloat32, {kBatch, 1}}, tests::value_data(4, 1));
-  equal->update(judged(floats({{1}, {6}}), floats({{3}, {3}})), 0.0, 0);
-  CHECK(std::isnan(equal->value()));
+  equal->update({judged(floats({{1}, {6}}), floats({{3}, {3}}))});
+  CHECK(std::isnan(equal->values().front()));
 }
 
 TEST_CASE("a metric that does not fit says what is there", "[metric]") {
@@ -95,6 +98,12 @@ TEST_CASE("a metric that does not fit says what is there", "[metric]") {
     const char* name;
     components::BatchSpec data;
     const char* message;
+  };
+  const auto of = [](const TensorSpec& output, const components::BatchSpec& data, const std::string& block) {
+    const auto node = tests::block("metric", block);
+    runner::core::Diagnostics diagnostics;
+    CHECK(components::metric::build(node, {{{output}, data, node, diagnostics}, {}}) == nullptr);
+    return runner::core::render(diagnostics, {.color = false, .excerpts = false});
   };
   const TensorSpec output{"output", Dtype::kFloat32, {kBatch, 1}};
   const Case cases[] = {
@@ -109,12 +118,35 @@ TEST_CASE("a metric that does not fit says what is there", "[metric]") {
        "metric.yaml:1:1: error: mse needs values as target and an output of the same shape, but there are target int64 "
        "[batch] and output float32 [batch, 1]\n  hint: use accuracy or perplexity for classes and ids\n"},
   };
-  for (const Case& c : cases) {
-    DYNAMIC_SECTION(c.name) {
-      const auto node = tests::block("metric", c.name);
-      runner::core::Diagnostics diagnostics;
-      CHECK(components::metric::build(node, {{{output}, c.data, node, diagnostics}, {}}) == nullptr);
-      CHECK(runner::core::render(diagnostics, {.color = false, .excerpts = false}) == c.message);
-    }
+  for (const Case& c : cases) CHECK(of(output, c.data, c.name) == c.message);
+}
+
+TEST_CASE("an exact sum is that of its numbers, in any order and in parts", "[metric]") {
+  using components::metric::ExactSum;
+  const std::vector<double> numbers = {1e300, 1.0, -1e300, 1e-300, 3.0, -1e-300, 0x1p-1074, -2.5};
+  ExactSum forward, backward, parts[2];
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    forward.add(numbers[i]);
+    backward.add(numbers[numbers.size() - 1 - i]);
+    parts[i % 2].add(numbers[i]);
   }
+  std::vector<double> written, other;
+  parts[0].write(written);
+  parts[1].write(other);
+  REQUIRE(written.size() == ExactSum::kNumbers);
+  for (std::size_t i = 0; i < written.size(); ++i) written[i] += other[i];
+  std::span<const double> rest(written);
+  CHECK(forward.value() == 1.5);  // and the smallest double, which 1.5 has no digit for
+  CHECK(forward.parts()[1] == 0x1p-1074);
+  CHECK(backward.value() == 1.5);
+  CHECK(ExactSum::read(rest).parts() == forward.parts());
+  CHECK(rest.empty());
+  ExactSum third;
+  third.add_product(1.0 / 3.0, 3.0);
+  CHECK(third.value() == 1.0);
+  CHECK(third.parts()[1] < 0.0);  // what the product was rounded by
+  third.add(std::numeric_limits<double>::infinity());
+  CHECK(std::isinf(third.value()));
+  third.add(-std::numeric_limits<double>::infinity());
+  CHECK(std::isnan(third.value()));
 }
