@@ -48,4 +48,14 @@ bool takes_values(const std::string& name, const Inputs& inputs) {
   return false;
 }
 
+bool takes_one_value(const std::string& name, const Inputs& inputs) {
+  if (!takes_values(name, inputs)) return false;
+  const TensorSpec& target = *inputs.find(kTarget);
+  if (target.shape.size() == 1 || (target.shape.size() == 2 && target.shape.back() == 1)) return true;
+  inputs.diagnostics.error(inputs.block.location(),
+                           name + " needs one value for each sample, but the target is " + to_text(target),
+                           "use r2, mse or mae for several values");
+  return false;
+}
+
 }  // namespace components::metric

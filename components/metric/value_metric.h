@@ -40,5 +40,7 @@ class ValueMetric : public Metric {
 
 /// Whether output and target are values of one shape; tells the diagnostics if they are not.
 bool takes_values(const std::string& name, const Inputs& inputs);
+/// Whether they are also one for each sample.
+bool takes_one_value(const std::string& name, const Inputs& inputs);
 
 }  // namespace components::metric

@@ -9,6 +9,7 @@
 #include "components/tensor/preferences.h"
 #include "components/tensor/tensors.h"
 #include "generated/section/accumulation.h"
+#include "generated/section/checkpoint.h"
 #include "generated/section/compile.h"
 #include "generated/section/eval.h"
 #include "generated/section/init_from.h"
@@ -286,6 +287,22 @@ void check_rows(const components::metric::Metric& metric, const Experiment& expe
   }
 }
 
+/// How many classes there are is known here alone: `val/f1/7` may be none of them.
+void check_monitored_class(const Experiment& experiment, Diagnostics& diagnostics) {
+  const std::string monitor = experiment.recipe.checkpoint->monitor.value_or("");
+  const std::vector<std::string>& names = experiment.metric_names;
+  if (std::find(names.begin(), names.end(), monitor) != names.end()) return;
+  for (const NamedDataset& set : experiment.eval_data) {
+    if (!monitor.starts_with(set.name + "/")) continue;
+    const std::string metric = monitor.substr(0, monitor.rfind('/') + 1);
+    const auto last =
+        std::find_if(names.rbegin(), names.rend(), [&](const auto& one) { return one.starts_with(metric); });
+    if (last == names.rend()) continue;
+    diagnostics.error(experiment.recipe.location("checkpoint.monitor"),
+                      "checkpoint.monitor is " + monitor + ", but the model has no such class", "write " + *last);
+  }
+}
+
 void build_judges(Experiment& experiment, Diagnostics& diagnostics) {
   const components::BatchSpec signature = joint_signature(experiment);
   const std::vector<components::TensorSpec> outputs = experiment.model->outputs();
@@ -310,6 +327,7 @@ void build_judges(Experiment& experiment, Diagnostics& diagnostics) {
     for (const auto& figure : experiment.loss->figure_names())
       experiment.metric_names.push_back(set.name + "/" + figure);
   }
+  if (!diagnostics.has_errors()) check_monitored_class(experiment, diagnostics);
 }
 
 // Settles what the sections leave to the data: the length of an epoch, and so of the training and its schedule.

@@ -8,6 +8,8 @@
 
 #include "components/metric/exact_sum.h"
 #include "components/metric/metric.h"
+#include "runner/core/metric_direction.h"
+#include "runner/registry/registry.h"
 #include "tests/support/blocks.h"
 #include "tests/support/torch/tensors_torch.h"
 
@@ -105,7 +107,23 @@ TEST_CASE("a metric that does not fit says what is there", "[metric]") {
     CHECK(components::metric::build(node, {{{output}, data, node, diagnostics}, {}}) == nullptr);
     return runner::core::render(diagnostics, {.color = false, .excerpts = false});
   };
-  const TensorSpec output{"output", Dtype::kFloat32, {kBatch, 1}};
+  const TensorSpec three{"output", Dtype::kFloat32, {kBatch, 3}}, output{"output", Dtype::kFloat32, {kBatch, 1}};
+  CHECK(of(three, tests::class_data(4, 3), "{type: f1, average: binary}") ==
+        "metric.yaml:1:21: error: f1 with average: binary needs two classes, but the model has 3 outputs\n"
+        "  hint: use average: macro\n");
+  CHECK(
+      of({"output", Dtype::kFloat32, {kBatch, 2000}}, tests::class_data(4, 2000), "{type: f1, average: none}") ==
+      "metric.yaml:1:21: error: f1 with average: none has a value for each of at most 1000 classes, but the model has "
+      "2000 outputs\n  hint: use average: macro\n");
+  CHECK(of(three, tests::class_data(4, 3), "top_k_accuracy") ==
+        "metric.yaml:1:1: error: k of top_k_accuracy is 5, but the model has 3 outputs\n"
+        "  hint: write a smaller k, as in {type: top_k_accuracy, k: 2}\n");
+  CHECK(of({"output", Dtype::kFloat32, {kBatch, components::kTime, 16}}, tests::text_data(16, 8), "auroc") ==
+        "metric.yaml:1:1: error: auroc needs one class for each sample, but the target is int64 [batch, time]\n"
+        "  hint: use perplexity, accuracy or f1 for ids\n");
+  CHECK(of(three, tests::value_data(4, 3), "pearson") ==
+        "metric.yaml:1:1: error: pearson needs one value for each sample, but the target is float32 [batch, 3]\n"
+        "  hint: use r2, mse or mae for several values\n");
   const Case cases[] = {
       {"accuracy", tests::value_data(4, 1),
        "metric.yaml:1:1: error: accuracy needs classes or ids as target and an output for each class, but there are "
@@ -119,6 +137,25 @@ TEST_CASE("a metric that does not fit says what is there", "[metric]") {
        "[batch] and output float32 [batch, 1]\n  hint: use accuracy or perplexity for classes and ids\n"},
   };
   for (const Case& c : cases) CHECK(of(output, c.data, c.name) == c.message);
+}
+
+TEST_CASE("the name of a metric tells its direction", "[metric]") {
+  const auto values = tests::value_data(4, 1);
+  const auto classes = tests::class_data(4, 6);
+  const TensorSpec of_values{"output", Dtype::kFloat32, {kBatch, 1}},
+      of_classes{"output", Dtype::kFloat32, {kBatch, 6}};
+  for (const std::string& name : runner::registry::Registry::builtin().names("metric")) {
+    CAPTURE(name);
+    const auto node = tests::block("metric", name);
+    runner::core::Diagnostics diagnostics;
+    auto metric = components::metric::build(node, {{{of_classes}, classes, node, diagnostics}, {}});
+    if (metric == nullptr) metric = components::metric::build(node, {{{of_values}, values, node, diagnostics}, {}});
+    REQUIRE(metric != nullptr);
+    const auto expected =
+        metric->higher_is_better() ? runner::core::MetricDirection::kHigher : runner::core::MetricDirection::kLower;
+    for (const std::string& one : metric->names()) CHECK(runner::core::metric_direction("val/" + one) == expected);
+  }
+  CHECK(runner::core::metric_direction("val/f1/12") == runner::core::MetricDirection::kHigher);
 }
 
 TEST_CASE("an exact sum is that of its numbers, in any order and in parts", "[metric]") {
