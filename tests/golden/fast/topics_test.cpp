@@ -10,11 +10,22 @@
 namespace {
 
 /// Each has a reader in tests/golden/fast or tests/golden/torch.
-const std::set<std::string> kRead = {"batch_sampler_shard", "checkpointing",  "collectives",
-                                     "control_flow",        "ddp_comm_hooks", "fanova",
-                                     "fsdp_zero",           "grad_scaler",    "gradient_accumulation",
-                                     "lr_schedules",        "metrics",        "models",
-                                     "optimizers",          "regret",         "sizes"};
+const std::set<std::string> kRead = {"batch_sampler_shard",
+                                     "checkpointing",
+                                     "collectives",
+                                     "control_flow",
+                                     "ddp_comm_hooks",
+                                     "fanova",
+                                     "fsdp_zero",
+                                     "grad_scaler",
+                                     "gradient_accumulation",
+                                     "losses",
+                                     "lr_schedules",
+                                     "metrics",
+                                     "models",
+                                     "optimizers",
+                                     "regret",
+                                     "sizes"};
 
 }  // namespace
 
