@@ -1,6 +1,4 @@
-#include <ATen/core/Reduction.h>
-#include <ATen/ops/l1_loss.h>
-
+#include <cmath>
 #include <memory>
 
 #include "components/metric/value_metric.h"
@@ -14,10 +12,10 @@ class Mae final : public ValueMetric {
   Mae() : ValueMetric("mae", 1) {}
 
  private:
-  void add(const at::Tensor& output, const at::Tensor& target, std::vector<double>& sums) const override {
-    sums[0] += at::l1_loss(output, target, at::Reduction::Sum).item<double>();
+  void add(double output, double target, std::span<ExactSum> sums) const override {
+    sums[0].add(std::abs(output - target));
   }
-  double of(const std::vector<double>& sums, double count) const override { return sums[0] / count; }
+  double of(std::span<const ExactSum> sums, double count) const override { return sums[0].value() / count; }
 };
 
 }  // namespace

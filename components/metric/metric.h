@@ -5,13 +5,13 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "components/tensor/judged.h"
 #include "components/tensor/tensor_spec.h"
 #include "runner/core/diagnostics.h"
 #include "runner/core/node.h"
-#include "runner/core/state.h"
 
 namespace components {
 class TensorMap;
@@ -19,21 +19,51 @@ class TensorMap;
 
 namespace components::metric {
 
-/// One number over a data set, accumulated batch by batch.
-class Metric : public runner::core::Stateful {
+/// A batch with the model's outputs, and the loss's own sum and count over it.
+struct JudgedBatch {
+  const TensorMap& tensors;
+  double loss_sum = 0.0;
+  std::int64_t loss_count = 0;
+};
+
+/// Most numbers that the rows of one metric hold, over all processes: 256 MiB.
+inline constexpr std::int64_t kRowNumbersMax = std::int64_t{1} << 26;
+
+/// One or several numbers over a data set, accumulated batch by batch as sums, or as rows for what needs all samples at
+/// once. How samples are cut into batches and spread over processes does not change what they make.
+class Metric {
  public:
-  virtual const std::string& name() const = 0;  ///< `accuracy`; reported as `<set>/accuracy`
+  Metric() = default;
+  virtual ~Metric() = default;
+  Metric(const Metric&) = delete;
+  Metric& operator=(const Metric&) = delete;
+
+  /// Of values(), in their order, from the beginning: `accuracy`, reported as `<set>/accuracy`.
+  virtual std::vector<std::string> names() const = 0;
   virtual void reset() = 0;
   /// Names of the tensors that update() reads: outputs of the model and tensors of the batch.
   virtual std::vector<std::string> reads() const { return {kOutput, kTarget}; }
-  /// Without gradients. `loss_sum` and `count` are the loss's own for this batch.
-  virtual void update(const TensorMap& tensors, double loss_sum, std::int64_t count) = 0;
-  virtual double value() const = 0;  ///< NaN before the first update
+  virtual void update(const JudgedBatch& batch) = 0;  ///< without gradients
+  virtual std::vector<double> values() const = 0;     ///< NaN for what is undefined, and before the first update
+  virtual std::string why_undefined() const = 0;      ///< when values are NaN: `no target counts`
+  virtual bool higher_is_better() const = 0;          ///< of all its values
+  /// Whether this is the first call: a run tells once that a metric is undefined.
+  bool first_notice() { return !std::exchange(noticed_, true); }
+
   /// The accumulated state as numbers that add up over parts of a data set: those of several processes are summed, and
   /// restored with set_sums().
-  virtual std::vector<double> sums() const = 0;
-  virtual void set_sums(std::span<const double> sums) = 0;
-  virtual bool higher_is_better() const = 0;
+  virtual std::vector<double> sums() const { return {}; }
+  virtual void set_sums(std::span<const double> /*sums*/) {}
+
+  /// Numbers kept of each sample; 0 for a metric of sums.
+  virtual std::int64_t row_width() const { return 0; }
+  /// What was kept, row_width() numbers for each sample; those of several processes follow each other by rank, and are
+  /// restored with set_rows().
+  virtual std::vector<float> rows() const { return {}; }
+  virtual void set_rows(std::vector<float> /*rows*/) {}
+
+ private:
+  bool noticed_ = false;
 };
 
 /// Arguments to make a metric: `outputs` of the model, `data`, `block` in the recipe, `diagnostics`; find() and need().

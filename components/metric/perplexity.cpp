@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "components/metric/exact_sum.h"
 #include "components/metric/metric.h"
 #include "components/tensor/preferences.h"
 #include "generated/metric/perplexity.h"  // Config; declares make()
@@ -13,32 +14,37 @@ namespace {
 
 class Perplexity final : public Metric {
  public:
-  const std::string& name() const override { return name_; }
+  std::vector<std::string> names() const override { return {"perplexity"}; }
   std::vector<std::string> reads() const override { return {}; }  // the loss has read them
   void reset() override {
-    loss_sum_ = 0.0;
+    loss_sum_ = {};
     count_ = 0;
   }
 
-  void update(const TensorMap&, double loss_sum, std::int64_t count) override {
-    loss_sum_ += loss_sum;
-    count_ += count;
+  void update(const JudgedBatch& batch) override {
+    loss_sum_.add(batch.loss_sum);
+    count_ += batch.loss_count;
   }
 
-  double value() const override {
-    if (count_ == 0) return std::numeric_limits<double>::quiet_NaN();
-    return std::exp(loss_sum_ / static_cast<double>(count_));
+  std::vector<double> values() const override {
+    if (count_ == 0) return {std::numeric_limits<double>::quiet_NaN()};
+    return {std::exp(loss_sum_.value() / static_cast<double>(count_))};
   }
-  std::vector<double> sums() const override { return {loss_sum_, static_cast<double>(count_)}; }
+  std::string why_undefined() const override { return count_ == 0 ? "no target counts" : "the loss is not a number"; }
+  std::vector<double> sums() const override {
+    std::vector<double> numbers = {static_cast<double>(count_)};
+    loss_sum_.write(numbers);
+    return numbers;
+  }
   void set_sums(std::span<const double> sums) override {
-    loss_sum_ = sums[0];
-    count_ = static_cast<std::int64_t>(sums[1]);
+    count_ = static_cast<std::int64_t>(sums[0]);
+    std::span<const double> rest = sums.subspan(1);
+    loss_sum_ = ExactSum::read(rest);
   }
   bool higher_is_better() const override { return false; }
 
  private:
-  std::string name_ = "perplexity";
-  double loss_sum_ = 0.0;
+  ExactSum loss_sum_;
   std::int64_t count_ = 0;
 };
 

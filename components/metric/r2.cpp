@@ -1,6 +1,4 @@
-#include <ATen/core/Reduction.h>
-#include <ATen/ops/mse_loss.h>
-
+#include <limits>
 #include <memory>
 
 #include "components/metric/value_metric.h"
@@ -13,18 +11,18 @@ class R2 final : public ValueMetric {
  public:
   R2() : ValueMetric("r2", 3) {}
   bool higher_is_better() const override { return true; }
+  std::string why_undefined() const override { return "all targets are equal, or an output is not a number"; }
 
  private:
-  void add(const at::Tensor& output, const at::Tensor& target, std::vector<double>& sums) const override {
-    // The spread is a difference of sums, so float32 would not do where the mean is far from zero.
-    const at::Tensor exact = target.to(at::kDouble);
-    sums[0] += at::mse_loss(output.to(at::kDouble), exact, at::Reduction::Sum).item<double>();
-    sums[1] += exact.sum().item<double>();
-    sums[2] += at::mul(exact, exact).sum().item<double>();
+  void add(double output, double target, std::span<ExactSum> sums) const override {
+    const double error = output - target;
+    sums[0].add(error * error);
+    sums[1].add(target);
+    sums[2].add_product(target, target);
   }
-  double of(const std::vector<double>& sums, double count) const override {
-    const double spread = sums[2] - sums[1] * sums[1] / count;
-    return spread > 0.0 ? 1.0 - sums[0] / spread : std::numeric_limits<double>::quiet_NaN();
+  double of(std::span<const ExactSum> sums, double count) const override {
+    const double spread = centred(count, sums[2], sums[1], sums[1]) / count;
+    return spread > 0.0 ? 1.0 - sums[0].value() / spread : std::numeric_limits<double>::quiet_NaN();
   }
 };
 

@@ -1,6 +1,3 @@
-#include <ATen/core/Reduction.h>
-#include <ATen/ops/mse_loss.h>
-
 #include <cmath>
 #include <memory>
 
@@ -15,10 +12,11 @@ class RootMse final : public ValueMetric {
   RootMse() : ValueMetric("rmse", 1) {}
 
  private:
-  void add(const at::Tensor& output, const at::Tensor& target, std::vector<double>& sums) const override {
-    sums[0] += at::mse_loss(output, target, at::Reduction::Sum).item<double>();
+  void add(double output, double target, std::span<ExactSum> sums) const override {
+    const double error = output - target;
+    sums[0].add(error * error);
   }
-  double of(const std::vector<double>& sums, double count) const override { return std::sqrt(sums[0] / count); }
+  double of(std::span<const ExactSum> sums, double count) const override { return std::sqrt(sums[0].value() / count); }
 };
 
 }  // namespace

@@ -21,7 +21,7 @@ using Type = Property::Type;
 
 const std::vector<std::string> kFragmentKeywords = {
     "title",   "description", "x-source",        "type",     "examples",   "properties", "x-short-form", "x-checks",
-    "x-holds", "x-resync",    "x-configured-by", "x-update", "x-measures", "x-records"};
+    "x-holds", "x-resync",    "x-configured-by", "x-update", "x-measures", "x-records",  "x-target",     "x-by-class"};
 const std::vector<std::string> kPropertyKeywords = {"description",
                                                     "x-short-form",
                                                     "type",
@@ -139,6 +139,10 @@ class Reader {
     fragment_.records = text(root, "x-records");
     if (!fragment_.records.empty() && (fragment_.kind != "loss" || fragment_.records != "labelled"))
       error(*root.find("x-records"), "x-records applies to losses only, and is \"labelled\"");
+    fragment_.target = text(root, "x-target");
+    if (!fragment_.target.empty() && fragment_.target != "classes" && fragment_.target != "values")
+      error(*root.find("x-target"), "x-target is \"classes\" or \"values\"");
+    read_by_class(root);
     if (const Node* type = root.find("type"); type && !(type->is_string() && type->as_string() == "object"))
       error(*type, "a fragment describes an object, got type " + shown(*type));
     fragment_.properties = read_properties(root);
@@ -185,6 +189,18 @@ class Reader {
         update->is_string() && std::find(kUpdates.begin(), kUpdates.end(), update->as_string()) != kUpdates.end();
     if (!is_known) return error(*update, "x-update is one of " + core::joined(kUpdates) + ", got " + shown(*update));
     fragment_.update = update->as_string();
+  }
+
+  void read_by_class(const Node& root) {
+    const Node* by_class = root.find("x-by-class");
+    if (by_class == nullptr) return;
+    if (fragment_.kind != "metric" || !by_class->is_mapping() || by_class->entries().size() != 1 ||
+        !by_class->entries().front().value.is_string())
+      return error(*by_class, "x-by-class applies to metrics, and holds one key with a text");
+    const Node::Entry& entry = by_class->entries().front();
+    if (!root.find("properties") || !root.find("properties")->find(entry.key))
+      return error(*by_class, "x-by-class names " + core::in_quotes(entry.key) + ", which is not a property");
+    fragment_.by_class = {entry.key, entry.value.as_string()};
   }
 
   std::string required_text(const Node& node, const char* keyword) {

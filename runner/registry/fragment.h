@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runner/core/diagnostics.h"
@@ -93,8 +94,11 @@ struct Fragment {
   /// (`whole-tensor`), or as soon as the backward pass has the gradient (`in-backward`).
   std::string update = "elementwise";
   std::vector<std::string> measures;  ///< x-measures: what a loss measures of every set beside itself
-  std::string records;                ///< x-records of a loss: `labelled`, single records with a label; "": any data
-  std::string resync;                 ///< x-resync: the effect of sending everything to a tracker again
+  std::string target;                 ///< x-target of a loss or metric: `classes` or `values`; "": neither
+  /// x-by-class of a metric: the key and its value with which it has a value for each class; empty: it has one.
+  std::pair<std::string, std::string> by_class;
+  std::string records;  ///< x-records of a loss: `labelled`, single records with a label; "": any data
+  std::string resync;   ///< x-resync: the effect of sending everything to a tracker again
   /// Of a tracker: one of them suffices; an empty list needs none; no list: it must be named explicitly.
   std::optional<std::vector<ToolSign>> configured_by;
   std::string short_form;  ///< x-short-form: key that a bare scalar sets (`loss: cross_entropy` sets `type`)

@@ -63,6 +63,24 @@ Recipe settle_recipe(const std::string& path, recipe::Composed composed, const r
                          const registry::Fragment* loss = registry.find("loss", type);
                          return loss != nullptr ? loss->measures : std::vector<std::string>();
                        },
+                   .target_of =
+                       [&registry](const std::string& kind, const std::string& type) {
+                         const registry::Fragment* fragment = registry.find(kind, type);
+                         return fragment != nullptr ? fragment->target : std::string();
+                       },
+                   .metrics_of =
+                       [&registry](const std::string& target) {
+                         std::vector<std::string> metrics = registry.names("metric");
+                         std::erase_if(metrics, [&](const std::string& name) {
+                           return registry.find("metric", name)->target != target;
+                         });
+                         return metrics;
+                       },
+                   .by_class =
+                       [&registry](const std::string& metric) {
+                         const registry::Fragment* fragment = registry.find("metric", metric);
+                         return fragment != nullptr ? fragment->by_class : std::pair<std::string, std::string>();
+                       },
                    .recording = composed.recording});
   registry::check_settled(settled.root, registry, diagnostics);
   if (!diagnostics.has_errors()) {

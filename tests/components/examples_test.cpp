@@ -40,6 +40,7 @@ std::vector<Situation> situations() {
   BatchSpec pairs = tests::text_data(16, 8);
   pairs.tensors.push_back({components::kRejectedAt, Dtype::kInt64, {kBatch}, false});
   return {{tests::class_data(8, 3), {"output", Dtype::kFloat32, {kBatch, 3}}},
+          {tests::value_data(8, 1), {"output", Dtype::kFloat32, {kBatch, 1}}},
           {tests::value_data(8, 2), {"output", Dtype::kFloat32, {kBatch, 2}}},
           {tests::text_data(16, 8), {"output", Dtype::kFloat32, {kBatch, kTime, 16}}},
           {pairs, {"output", Dtype::kFloat32, {kBatch, kTime, 16}}}};

@@ -1,7 +1,6 @@
 #include "runner/resolve/rules/rules.h"
 
 #include <algorithm>
-#include <array>
 #include <optional>
 #include <string>
 #include <utility>
@@ -23,7 +22,20 @@ bool contains(const std::vector<std::string>& words, const std::string& word) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-/// `loss`, the types of eval.metrics and what the loss measures beside; nothing when the list was refused.
+/// Behind the name of a metric that has a value for each class: that of the first one, which stands for all of them, as
+/// the data alone know how many there are.
+constexpr const char* kFirstClass = "/0";
+
+/// Whether one of the names is that metric, or the first class of it.
+bool is_measured(const std::vector<std::string>& names, const std::string& metric) {
+  if (contains(names, metric)) return true;
+  const std::size_t slash = metric.rfind('/');
+  if (slash == std::string::npos || slash + 1 == metric.size()) return false;
+  const bool is_class = metric.find_first_not_of("0123456789", slash + 1) == std::string::npos;
+  return is_class && contains(names, metric.substr(0, slash) + kFirstClass);
+}
+
+/// `loss`, the names of eval.metrics and what the loss measures beside; nothing when the list was refused.
 std::optional<std::vector<std::string>> metric_names(SettledTree& tree) {
   const Node* metrics = tree.value("eval.metrics");
   if (metrics == nullptr || !metrics->is_sequence()) return std::nullopt;
@@ -32,6 +44,9 @@ std::optional<std::vector<std::string>> metric_names(SettledTree& tree) {
     const Node* type = metric.find("type");
     if (type == nullptr || !type->is_string()) return std::nullopt;
     names.push_back(type->as_string());
+    const auto [key, value] = tree.by_class(names.back());
+    const Node* written = metric.find(key);
+    if (written != nullptr && written->is_string() && written->as_string() == value) names.back() += kFirstClass;
   }
   for (std::string& name : tree.measures(tree.text("loss.type").value_or(""))) names.push_back(std::move(name));
   return names;
@@ -71,17 +86,12 @@ std::string meant_metric(const SettledTree& tree, const std::string& word, const
   return near.empty() ? tree.meant_metric(word) : near;
 }
 
-/// The metrics that a classifier's loss leaves room for, and those of values.
-constexpr std::array kOfClasses = {"accuracy", "perplexity"};
-constexpr std::array kOfValues = {"mae", "mse", "r2", "rmse"};
-
 /// Whether the metric can be measured beside this loss: a regression has no accuracy, and losses of pairs measure what
 /// these have themselves.
 bool fits_loss(SettledTree& tree, const std::string& metric) {
   const std::string loss = tree.text("loss.type").value_or("");
-  const auto is = [&metric](const auto& names) { return std::find(names.begin(), names.end(), metric) != names.end(); };
-  return !(loss == "mse" && is(kOfClasses)) && !(loss == "cross_entropy" && is(kOfValues)) &&
-         !(!tree.measures(loss).empty() && (is(kOfClasses) || is(kOfValues)));
+  const std::string of_metric = tree.target_of("metric", metric), of_loss = tree.target_of("loss", loss);
+  return of_metric.empty() || (of_loss.empty() ? tree.measures(loss).empty() : of_loss == of_metric);
 }
 
 /// `write val/loss` for `loss`, `val_loss` and `eval_loss`.
@@ -113,8 +123,10 @@ core::Hint metric_hint(SettledTree& tree, const std::string& set, const std::str
   std::vector<std::string> names;
   for (const std::string& name : measured) names.push_back(set + "/" + name);
   const std::string measurable = "it can be " + enumerated(names, "or", names.size());
-  if (tree.text("loss.type") == "mse")
-    return measurable + ", or with eval.metrics " + enumerated({kOfValues.begin(), kOfValues.end()}, "or");
+  if (tree.target_of("loss", tree.text("loss.type").value_or("")) == "values") {
+    const std::vector<std::string> of_values = tree.metrics_of("values");
+    return measurable + ", or with eval.metrics " + enumerated(of_values, "or", of_values.size());
+  }
   return measurable + "; `roux list metric` shows what eval.metrics accepts";
 }
 
@@ -216,7 +228,7 @@ void monitored_metric(SettledTree& tree) {
                                 : core::Hint("did you mean " + near + "/" + metric + "?", near + "/" + metric));
       continue;
     }
-    if (!metrics || std::find(metrics->begin(), metrics->end(), metric) != metrics->end()) continue;
+    if (!metrics || is_measured(*metrics, metric)) continue;
     tree.error(path,
                path + " is " + monitor + ", but only " + enumerated(*metrics, "and", metrics->size()) +
                    (metrics->size() > 1 ? " are" : " is") + " measured",

@@ -22,6 +22,12 @@ struct SettleContext {
   std::function<std::string(const std::string& type)> update_of = {};
   /// What a loss measures of every evaluated set beside itself (`x-measures`).
   std::function<std::vector<std::string>(const std::string& loss)> measures = {};
+  /// What the target of a loss or metric holds (`x-target`); "" for neither.
+  std::function<std::string(const std::string& kind, const std::string& type)> target_of = {};
+  /// The metrics whose target is of that kind, by name.
+  std::function<std::vector<std::string>(const std::string& target)> metrics_of = {};
+  /// The key and its value with which a metric has a value for each class (`x-by-class`); empty ones for none.
+  std::function<std::pair<std::string, std::string>(const std::string& metric)> by_class = {};
   std::function<int()> usable_gpus = [] { return core::usable_gpus(); };
   /// Where the recipe is the recording of a run.
   std::optional<recipe::Recording> recording = {};
@@ -76,6 +82,15 @@ class SettledTree {
   }
   std::vector<std::string> measures(const std::string& loss) const {
     return context_.measures ? context_.measures(loss) : std::vector<std::string>();
+  }
+  std::string target_of(const std::string& kind, const std::string& type) const {
+    return context_.target_of ? context_.target_of(kind, type) : "";
+  }
+  std::vector<std::string> metrics_of(const std::string& target) const {
+    return context_.metrics_of ? context_.metrics_of(target) : std::vector<std::string>();
+  }
+  std::pair<std::string, std::string> by_class(const std::string& metric) const {
+    return context_.by_class ? context_.by_class(metric) : std::pair<std::string, std::string>();
   }
   /// The number of GPUs that a training on this machine can use.
   int usable_gpus() const { return context_.usable_gpus(); }

@@ -9,6 +9,7 @@
 #include "components/tensor/preferences.h"
 #include "components/tensor/tensors.h"
 #include "generated/section/accumulation.h"
+#include "generated/section/checkpoint.h"
 #include "generated/section/compile.h"
 #include "generated/section/eval.h"
 #include "generated/section/init_from.h"
@@ -21,6 +22,7 @@
 #include "runner/core/error.h"
 #include "runner/core/platform/machine.h"
 #include "runner/core/text/suggest.h"
+#include "runner/core/text/text.h"
 #include "runner/core/units.h"
 #include "runner/distributed/process_group.h"
 #include "runner/registry/config_parse.h"
@@ -269,6 +271,41 @@ void add_reference(Experiment& experiment, Diagnostics& diagnostics) {
   for (NamedDataset& set : experiment.eval_data) add(set.data);
 }
 
+/// A metric that keeps rows of all samples has to have room for those of each set that is evaluated.
+void check_rows(const components::metric::Metric& metric, const Experiment& experiment, const Node& block,
+                Diagnostics& diagnostics) {
+  if (metric.row_width() == 0) return;
+  const std::int64_t most = components::metric::kRowNumbersMax / metric.row_width();
+  for (const NamedDataset& set : experiment.eval_data) {
+    std::int64_t samples = set.data->size();
+    if (const auto batches = experiment.recipe.eval->max_batches)
+      samples = std::min(samples, counted_samples(experiment.recipe, *batches));
+    if (samples <= most) continue;
+    diagnostics.error(
+        block.location(),
+        metric.names().front() + " keeps " + core::counted(metric.row_width(), "number", "numbers") +
+            " of each sample, and so at most " + core::with_commas(most) + " samples, but data." + set.name +
+            (samples == components::data::kEndless ? " is a stream" : " has " + core::with_commas(samples)),
+        "evaluate a part with eval.max_batches, or remove the metric");
+  }
+}
+
+/// How many classes there are is known here alone: `val/f1/7` may be none of them.
+void check_monitored_class(const Experiment& experiment, Diagnostics& diagnostics) {
+  const std::string monitor = experiment.recipe.checkpoint->monitor.value_or("");
+  const std::vector<std::string>& names = experiment.metric_names;
+  if (std::find(names.begin(), names.end(), monitor) != names.end()) return;
+  for (const NamedDataset& set : experiment.eval_data) {
+    if (!monitor.starts_with(set.name + "/")) continue;
+    const std::string metric = monitor.substr(0, monitor.rfind('/') + 1);
+    const auto last =
+        std::find_if(names.rbegin(), names.rend(), [&](const auto& one) { return one.starts_with(metric); });
+    if (last == names.rend()) continue;
+    diagnostics.error(experiment.recipe.location("checkpoint.monitor"),
+                      "checkpoint.monitor is " + monitor + ", but the model has no such class", "write " + *last);
+  }
+}
+
 void build_judges(Experiment& experiment, Diagnostics& diagnostics) {
   const components::BatchSpec signature = joint_signature(experiment);
   const std::vector<components::TensorSpec> outputs = experiment.model->outputs();
@@ -278,17 +315,22 @@ void build_judges(Experiment& experiment, Diagnostics& diagnostics) {
   const auto ignored = experiment.loss != nullptr ? experiment.loss->ignore_index() : std::nullopt;
   for (const Node& block : experiment.recipe.eval->metrics) {
     auto metric = components::metric::build(block, {{outputs, signature, block, diagnostics}, ignored});
-    if (metric != nullptr) experiment.metrics.push_back(std::move(metric));
+    if (metric == nullptr) continue;
+    check_rows(*metric, experiment, block, diagnostics);
+    experiment.metrics.push_back(std::move(metric));
   }
   check_tensor_names(experiment, diagnostics);
   for (const char* name : {"loss", "grad_norm", "lr"}) experiment.metric_names.emplace_back(name);
   for (const auto& set : experiment.eval_data) {
     experiment.metric_names.push_back(set.name + "/loss");
-    for (const auto& metric : experiment.metrics) experiment.metric_names.push_back(set.name + "/" + metric->name());
+    for (const auto& metric : experiment.metrics) {
+      for (const std::string& name : metric->names()) experiment.metric_names.push_back(set.name + "/" + name);
+    }
     if (experiment.loss == nullptr) continue;
     for (const auto& figure : experiment.loss->figure_names())
       experiment.metric_names.push_back(set.name + "/" + figure);
   }
+  if (!diagnostics.has_errors()) check_monitored_class(experiment, diagnostics);
 }
 
 // Settles what the sections leave to the data: the length of an epoch, and so of the training and its schedule.

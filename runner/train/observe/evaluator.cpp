@@ -6,13 +6,16 @@
 #include <ATen/ops/tensor.h>
 
 #include <algorithm>
+#include <cmath>
 #include <exception>
 #include <optional>
 #include <span>
+#include <utility>
 
 #include "components/tensor/tensors.h"
 #include "runner/core/clock.h"
 #include "runner/core/error.h"
+#include "runner/core/log.h"
 #include "runner/distributed/process_group.h"
 #include "runner/train/data/batch_dispatch.h"
 #include "runner/train/data/loader.h"
@@ -216,6 +219,45 @@ bool join(const Experiment& experiment, bool complete, components::loss::Figures
   return sums[0] == 0.0;
 }
 
+/// Gives metrics that keep rows those of all ranks, in the order of these.
+void join_rows(const Experiment& experiment) {
+  if (experiment.ranks == nullptr) return;
+  constexpr const char* kSite = "the evaluation's rows";
+  for (const auto& metric : experiment.metrics) {
+    if (metric->row_width() == 0) continue;
+    const std::vector<float> mine = metric->rows();
+    const auto size = static_cast<std::int64_t>(mine.size());
+    std::vector<std::int64_t> counts;
+    for (const at::Tensor& count : experiment.ranks->all_gather(at::full({1}, size, at::kLong), kSite))
+      counts.push_back(count.item<std::int64_t>());
+    const std::int64_t longest = *std::max_element(counts.begin(), counts.end());
+    if (longest == 0) continue;
+    const at::Tensor padded = at::full({longest}, 0.0F, at::kFloat);
+    std::copy(mine.begin(), mine.end(), padded.data_ptr<float>());
+    std::vector<float> all;
+    const std::vector<at::Tensor> gathered = experiment.ranks->all_gather(padded, kSite);
+    for (std::size_t rank = 0; rank < counts.size(); ++rank) {
+      const float* first = gathered[rank].const_data_ptr<float>();
+      all.insert(all.end(), first, first + counts[rank]);
+    }
+    metric->set_rows(std::move(all));
+  }
+}
+
+/// The metric's values by name; the first time that one is undefined, a line says why.
+void add_values(const Experiment& experiment, components::metric::Metric& metric, EvalResult& result) {
+  const std::vector<std::string> names = metric.names();
+  const std::vector<double> values = metric.values();
+  RUNNER_ASSERT(names.size() == values.size(), "each value has a name");
+  std::string undefined;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (std::isnan(values[i]) && undefined.empty()) undefined = result.data_set + "/" + names[i];
+    result.values.emplace_back(names[i], values[i]);
+  }
+  if (undefined.empty() || experiment.rank() != 0 || !metric.first_notice()) return;
+  core::log_warning(undefined + " is undefined (NaN): " + metric.why_undefined());
+}
+
 /// Whether anything but the loss may look at the model's output. With formats by block the projection has its block's,
 /// which the loss does not know.
 bool reads_output(const Experiment& experiment, const EvalOptions& options) {
@@ -300,7 +342,7 @@ std::optional<EvalResult> evaluate(const Experiment& experiment, const std::stri
       loss.counts[i] += counts[i];
     }
     result.samples += samples;
-    for (const auto& metric : experiment.metrics) metric->update(batch, sums.front(), counts.front());
+    for (const auto& metric : experiment.metrics) metric->update({batch, sums.front(), counts.front()});
     for (const BuiltCallback& one : experiment.callbacks) {
       one.callback->on_eval_batch({first, batch, *experiment.loss});
     }
@@ -310,8 +352,9 @@ std::optional<EvalResult> evaluate(const Experiment& experiment, const std::stri
   figures.sums.resize(figure_names.size());
   figures.counts.resize(figure_names.size());
   if (!join(experiment, complete, loss, figures, result)) return std::nullopt;
+  join_rows(experiment);
   result.values.emplace_back("loss", components::loss::mean_of(loss.sums, loss.counts));
-  for (const auto& metric : experiment.metrics) result.values.emplace_back(metric->name(), metric->value());
+  for (const auto& metric : experiment.metrics) add_values(experiment, *metric, result);
   for (std::size_t i = 0; i < figure_names.size(); ++i) {
     result.values.emplace_back(figure_names[i], figures.sums[i] / static_cast<double>(figures.counts[i]));
   }

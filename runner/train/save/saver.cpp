@@ -238,7 +238,6 @@ checkpoint::TrainState Saver::train_state() const {
   state.stateful.emplace_back("loss", experiment_.loss.get());
   state.stateful.emplace_back("data.train", experiment_.train_data.get());
   for (const NamedDataset& set : experiment_.eval_data) state.stateful.emplace_back("data." + set.name, set.data.get());
-  for (const auto& metric : experiment_.metrics) state.stateful.emplace_back("metrics." + metric->name(), metric.get());
   for (const auto& block : experiment_.model->blocks()) {
     state.stateful.emplace_back("blocks." + block->name(), block.get());
   }

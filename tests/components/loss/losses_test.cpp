@@ -83,6 +83,46 @@ TEST_CASE("mse is a sum over all elements", "[loss][mse]") {
   CHECK(loss->sum(judged(at::ones({3, 2}) * 3.0, at::ones({3, 2}))).item<double>() == Approx(24.0));
 }
 
+TEST_CASE("a target that is no probability is refused before it is learnt", "[loss][values]") {
+  const auto loss =
+      try_build("bce_with_logits", {"output", Dtype::kFloat32, {kBatch, 2}}, tests::value_data(4, 2)).loss;
+  REQUIRE(loss != nullptr);
+  CHECK_THROWS_WITH(loss->count(judged({}, floats({{0, 1}, {2, 1}}))),
+                    "bce_with_logits needs targets from 0 to 1, but a sample has 2");
+}
+
+TEST_CASE("losses of values are sums over what they count", "[loss][values]") {
+  struct Case {
+    const char* recipe;
+    Json output, target;
+    double sum;
+    std::int64_t count;
+  };
+  // By hand from the definitions of torch.nn: errors 0.5, 2, -3, 0; logits of 0 have the probability 1/2.
+  const Json output = {{0.5, 4}, {-2, 1}}, target = {{0, 2}, {1, 1}};
+  const double ln2 = std::log(2.0);
+  const Case cases[] = {
+      {"l1", output, target, 5.5, 4},
+      {"huber", output, target, 0.125 + 1.5 + 2.5, 4},
+      {"{type: huber, delta: 2}", output, target, 0.125 + 2.0 + 4.0, 4},
+      {"cosine", {{1, 0}, {0, -2}}, {{1, 1}, {0, 3}}, 1.0 - std::sqrt(0.5) + 2.0, 2},
+      {"bce_with_logits", {{0, 0}, {0, 0}}, {{0, 1}, {0.5, 1}}, 4 * ln2, 4},
+      {"{type: bce_with_logits, pos_weight: 3}", {{0, 0}, {0, 0}}, {{0, 1}, {0, 1}}, 8 * ln2, 4},
+      {"{type: bce_with_logits, pos_weight: [1, 3]}", {{0, 0}, {0, 0}}, {{1, 1}, {0, 0}}, 6 * ln2, 4},
+  };
+  for (const Case& c : cases) {
+    DYNAMIC_SECTION(c.recipe) {
+      const auto loss = try_build(c.recipe, {"output", Dtype::kFloat32, {kBatch, 2}}, tests::value_data(4, 2)).loss;
+      REQUIRE(loss != nullptr);
+      components::TensorMap tensors = judged(floats(c.output), floats(c.target));
+      CHECK(loss->sum(tensors).item<double>() == Approx(c.sum));
+      CHECK(loss->count(tensors) == c.count);
+      tensors.set(components::kOutput, floats(c.output).to(at::kBFloat16));
+      CHECK(loss->sum(tensors).scalar_type() == at::kFloat);
+    }
+  }
+}
+
 TEST_CASE("a loss that does not fit model and data says what is there", "[loss]") {
   struct Case {
     const char* name;
@@ -102,6 +142,18 @@ TEST_CASE("a loss that does not fit model and data says what is there", "[loss]"
        "loss.yaml:1:1: error: mse needs an output of the target's shape, float32 [batch, 2], but the model returns "
        "float32 "
        "[batch, 1]\n  hint: give the model's last layer as many outputs as there are target columns\n"},
+      {"a direction of one value",
+       "cosine",
+       {"output", Dtype::kFloat32, {kBatch, 1}},
+       tests::value_data(4, 1),
+       "loss.yaml:1:1: error: cosine compares directions of vectors, but the target is one value, float32 [batch, 1]\n"
+       "  hint: use mse, l1 or huber for single values\n"},
+      {"weights of other outputs",
+       "{type: bce_with_logits, pos_weight: [1, 2, 3]}",
+       {"output", Dtype::kFloat32, {kBatch, 2}},
+       tests::value_data(4, 2),
+       "loss.yaml:1:37: error: pos_weight has 3 weights, but the model returns float32 [batch, 2]\n"
+       "  hint: give one weight, or one for each of the 2 outputs\n"},
       {"values for cross_entropy", "cross_entropy", kClasses3, tests::value_data(4, 1),
        "loss.yaml:1:1: error: cross_entropy needs classes or ids as target, but the target is float32 [batch, 1]\n"
        "  hint: use mse for values, or task: classification for a table\n"},

@@ -26,7 +26,17 @@ Settled settled(const std::string& yaml, int gpus = 0) {
   REQUIRE(composed.has_value());
   Settled result;
   result.root = registry::validate_recipe(composed->root, registry::Registry::builtin(), diagnostics);
-  settle(result.root, diagnostics, {.usable_gpus = [gpus] { return gpus; }});
+  const auto target_of = [](const std::string& kind, const std::string& type) {
+    const runner::registry::Fragment* fragment = runner::registry::Registry::builtin().find(kind, type);
+    return fragment != nullptr ? fragment->target : std::string();
+  };
+  const auto metrics_of = [target_of](const std::string& target) {
+    std::vector<std::string> names = runner::registry::Registry::builtin().names("metric");
+    std::erase_if(names, [&](const std::string& name) { return target_of("metric", name) != target; });
+    return names;
+  };
+  settle(result.root, diagnostics,
+         {.target_of = target_of, .metrics_of = metrics_of, .usable_gpus = [gpus] { return gpus; }});
   diagnostics.sort();
   core::RenderOptions options;
   options.excerpts = false;
@@ -157,7 +167,7 @@ TEST_CASE("each rule between sections reports what it found", "[recipe][consiste
       {"monitored_metric", "a metric of classes beside values",
        kParts + kData + kBatch + "eval: {eval_steps: 5}\ncheckpoint: {save_best: true, monitor: val/accuracy}\n",
        "r.yaml:7:40: error: checkpoint.monitor is val/accuracy, but only loss is measured\n"
-       "  hint: it can be val/loss, or with eval.metrics mae, mse, r2 or rmse\n"},
+       "  hint: it can be val/loss, or with eval.metrics mae, mse, pearson, r2, rmse or spearman\n"},
       {"monitored_metric", "the training set is not evaluated",
        kParts + kData + kBatch + "eval: {eval_steps: 5}\ncheckpoint: {save_best: true, monitor: train/loss}\n",
        "r.yaml:7:40: error: checkpoint.monitor is train/loss, but train is not evaluated\n  hint: write val/loss\n"},

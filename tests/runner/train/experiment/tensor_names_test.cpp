@@ -129,19 +129,17 @@ class BothLoss final : public components::loss::Loss {
 /// The largest number of the second output.
 class Largest final : public components::metric::Metric {
  public:
-  const std::string& name() const override { return name_; }
+  std::vector<std::string> names() const override { return {"largest"}; }
   std::vector<std::string> reads() const override { return {kSecond}; }
   void reset() override { value_ = -std::numeric_limits<double>::infinity(); }
-  void update(const TensorMap& tensors, double, std::int64_t) override {
-    value_ = std::max(value_, tensors.at(kSecond).max().item<double>());
+  void update(const components::metric::JudgedBatch& batch) override {
+    value_ = std::max(value_, batch.tensors.at(kSecond).max().item<double>());
   }
-  double value() const override { return value_; }
-  std::vector<double> sums() const override { return {}; }
-  void set_sums(std::span<const double>) override {}
+  std::vector<double> values() const override { return {value_}; }
+  std::string why_undefined() const override { return ""; }
   bool higher_is_better() const override { return true; }
 
  private:
-  std::string name_ = "largest";
   double value_ = 0;
 };
 
