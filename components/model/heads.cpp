@@ -125,7 +125,7 @@ class ClassHead final : public block::BasicBlock {
     at::Tensor real_BT = reads_mask_ ? activations.at(kAttentionMask).to(at::kBool) : at::Tensor();
     if (options_.padding_id) {
       const at::Tensor other_BT = ids_BT.ne(*options_.padding_id);
-      real_BT = real_BT.defined() ? real_BT.logical_and(other_BT) : other_BT;
+      real_BT = real_BT.defined() ? real_BT.bitwise_and(other_BT) : other_BT;
     }
     if (!real_BT.defined()) return x_BTC.select(1, x_BTC.size(1) - 1);
     const at::Tensor last_B = (real_BT.to(at::kLong) * at::arange(ids_BT.size(1), ids_BT.options())).amax(1);

@@ -13,6 +13,7 @@
 #include "runner/core/text/text.h"
 #include "runner/pretrained/config.h"
 #include "runner/pretrained/facts.h"
+#include "runner/pretrained/head.h"
 #include "runner/pretrained/model_type.h"
 
 namespace components::model::transformers {
@@ -179,26 +180,28 @@ bool fits_target(const std::string& head, bool of_texts, const Inputs& inputs) {
   return false;
 }
 
-/// False, and an error, when the target is of another kind than the configuration's problem.
+/// False, and an error, when the target is of another kind than the problem that model or configuration name.
 bool fits_problem(const Node& config, const Inputs& inputs) {
-  const Node* problem = config.find("problem_type");
+  namespace pretrained = runner::pretrained;
   const TensorSpec* target = inputs.data.find(kTarget);
+  const Node* problem = inputs.block.find("problem_type");
+  if (problem == nullptr || !problem->is_string()) problem = config.find("problem_type");
   if (problem == nullptr || !problem->is_string() || target == nullptr) return true;
-  constexpr const char *kClasses = "single_label_classification", *kLabels = "multi_label_classification",
-                       *kValues = "regression";
   const std::string& name = problem->as_string();
-  if (name != kClasses && name != kLabels && name != kValues) {
+  if (name != pretrained::kOneLabel && name != pretrained::kSeveralLabels && name != pretrained::kRegression) {
     inputs.diagnostics.error(problem->location(), "problem_type is \"" + name + "\", which Transformers does not have",
-                             std::string("it has ") + kClasses + ", " + kLabels + " and " + kValues);
+                             std::string("it has ") + pretrained::kOneLabel + ", " + pretrained::kSeveralLabels +
+                                 " and " + pretrained::kRegression);
     return false;
   }
   const bool has_classes = target->dtype == Dtype::kInt64;
-  if (has_classes == (name == kClasses)) return true;
+  if (has_classes == (name == pretrained::kOneLabel)) return true;
   inputs.diagnostics.error(problem->location(),
                            "problem_type is " + name + ", but the data's target is " + to_text(*target) +
                                (has_classes ? ", one class for each text" : ", values for each text"),
-                           has_classes ? "remove problem_type from the configuration, or use data with values"
-                                       : "remove problem_type from the configuration, or use data with classes");
+                           std::string("set model.problem_type to ") +
+                               (has_classes ? pretrained::kOneLabel : pretrained::kRegression) +
+                               ", or use data with " + (has_classes ? "values" : "classes"));
   return false;
 }
 

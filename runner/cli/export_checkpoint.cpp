@@ -7,6 +7,7 @@
 #include "generated/section/checkpoint.h"
 #include "runner/artifact/base_record.h"
 #include "runner/artifact/checkpoint_name.h"
+#include "runner/artifact/provenance/provenance.h"
 #include "runner/artifact/tensor_set.h"
 #include "runner/core/clock.h"
 #include "runner/core/error.h"
@@ -48,6 +49,9 @@ pretrained::Exported export_checkpoint(const ExportCheckpoint& request) {
   model.resolved = summary.value().resolved;
   core::Diagnostics told_by_its_training;
   resolve::locate_hub_values(model.resolved, told_by_its_training);  // its tokenizer is copied
+  const auto capsule =
+      artifact::read_provenance(store::branch_file(summary.value().run_dir, artifact::kProvenanceFile));
+  if (capsule) model.labels = capsule.value().labels;
   model.folder = request.folder;
   model.shard_bytes_max = request.shard_bytes_max;
   model.force = request.force;

@@ -15,6 +15,7 @@
 #include "runner/resolve/recipe.h"
 #include "runner/train/data/batch_schedule.h"
 #include "runner/train/data/epoch_order.h"
+#include "runner/train/data/label_kind.h"
 #include "runner/train/experiment/stepper_options.h"
 
 // L: lengths of the samples, in positions without padding
@@ -105,7 +106,7 @@ class Counter {
     data_.fetch(indices, batch);
     const at::Tensor input = batch.at(components::kInput).contiguous();
     const at::Tensor* target = batch.find(components::kTarget);
-    if (target != nullptr) stats_.target_tokens += target->ne(components::kPadTarget).sum().item<std::int64_t>();
+    if (target != nullptr) count_targets(*target);
     const auto* ids = input.const_data_ptr<std::int64_t>();
     for (std::size_t i = 0; i < indices.size(); ++i) {
       const std::int64_t length = padded_ ? measured(indices[i]) : input.size(1);
@@ -113,6 +114,24 @@ class Counter {
       const std::int64_t* row =
           ids + static_cast<std::int64_t>(i) * input.size(1) + filled_in_front(data_, input.size(1), length);
       for (std::int64_t k = 0; k < length; ++k) used_[static_cast<std::size_t>(row[k])] = true;
+    }
+  }
+
+  /// Ids that are learnt, or the classes of labels.
+  void count_targets(const at::Tensor& target) {
+    const components::TensorSpec& spec = data_.signature().at(components::kTarget);
+    if (spec.vocab_size > 0) {
+      stats_.target_tokens += target.ne(components::kPadTarget).sum().item<std::int64_t>();
+      return;
+    }
+    if (stats_.classes.empty()) {
+      const auto names = spec.num_classes > 0 ? train::class_names(data_) : data_.target_names();
+      for (const std::string& name : names) stats_.classes.emplace_back(name, 0);
+    }
+    for (std::size_t i = 0; i < stats_.classes.size(); ++i) {
+      const auto number = static_cast<std::int64_t>(i);
+      const at::Tensor is_it = spec.num_classes > 0 ? target.eq(number) : target.select(1, number).gt(0);
+      stats_.classes[i].second += is_it.sum().item<std::int64_t>();
     }
   }
 
@@ -159,7 +178,8 @@ Block block_of(const resolve::Recipe& recipe, const Dataset& data, const std::st
   const core::Node* packing = recipe.root.at_path("data." + set + ".packing");
   const bool may_pack = packing != nullptr && packing->is_bool() && !packing->as_bool() &&
                         data.signature().find(components::kDecoderInput) == nullptr &&
-                        data.signature().find(components::kRejectedAt) == nullptr;
+                        data.signature().find(components::kRejectedAt) == nullptr &&
+                        data.signature().at(components::kTarget).vocab_size > 0;
   return {std::max<std::int64_t>(1, number("pad_to_multiple_of")), number("max_seq_len"), may_pack};
 }
 

@@ -84,6 +84,26 @@ std::string tensor_text(const at::Tensor& one, const components::TensorSpec& spe
   return std::string(components::to_text(spec.dtype)) + " [" + core::joined(one.sizes().vec()) + "]";
 }
 
+/// What a head of labels is to tell of the sample.
+void add_label(const at::Tensor& one, const components::TensorSpec& target, const Dataset& data, SampleView& view) {
+  if (target.num_classes > 0 && one.dim() == 1) {
+    for (const std::int64_t tag : integers(one)) {
+      view.tags.push_back(tag == components::kPadTarget ? "" : data.class_name(tag));
+    }
+    return;
+  }
+  const std::vector<std::string> names = data.target_names();
+  if (names.empty()) {
+    view.label = tensor_text(one, target, data);
+    return;
+  }
+  std::vector<std::string> of_sample;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (one[static_cast<std::int64_t>(i)].item<double>() > 0) of_sample.push_back(names[i]);
+  }
+  view.label = of_sample.empty() ? "none" : core::joined(of_sample);
+}
+
 /// `batch` has this sample only.
 SampleView view_of(const Dataset& data, std::int64_t index, const components::TensorMap& batch,
                    const std::vector<components::data::Part>& parts) {
@@ -101,7 +121,10 @@ SampleView view_of(const Dataset& data, std::int64_t index, const components::Te
   view.ids = integers(batch.at(components::kInput)[0]);
   const bool own_length = batch.find(components::kDecoderInput) != nullptr;
   const at::Tensor* targets = batch.find(components::kTarget);
-  if (targets != nullptr) view.targets = integers((*targets)[0]);
+  const components::TensorSpec* target = data.signature().find(components::kTarget);
+  const bool is_label = target != nullptr && target->vocab_size == 0;
+  if (targets != nullptr && !is_label) view.targets = integers((*targets)[0]);
+  if (targets != nullptr && is_label) add_label((*targets)[0], *target, data, view);
   if (const at::Tensor* mask = batch.find(components::kAttentionMask)) {
     for (const std::int64_t bit : integers((*mask)[0])) view.mask.push_back(bit != 0);
   }
@@ -117,6 +140,7 @@ SampleView view_of(const Dataset& data, std::int64_t index, const components::Te
     keep(view.ids);
     keep(view.mask);
     if (!own_length) keep(view.targets);
+    keep(view.tags);
   }
   for (const auto& part : parts) view.parts.push_back(shown_part(part, data));
   return view;

@@ -163,8 +163,9 @@ struct PredictionNames {
 
 /// The prediction for one sample.
 struct Prediction {
-  /// kTokens: a text, of which only the loss is told; kTensor: what EvalRequest::returns asks for.
-  enum class Kind { kClass, kValues, kTokens, kTensor };
+  /// kClasses: any number of classes; kTags: a class of each word; kTokens: a text, of which only the loss is told;
+  /// kTensor: what EvalRequest::returns asks for.
+  enum class Kind { kClass, kClasses, kTags, kValues, kTokens, kTensor };
 
   std::int64_t index = 0;  ///< in the set
   std::string unit;        ///< `row` or `line`: what `number` counts; "" if the sample is not a record of a file
@@ -176,7 +177,9 @@ struct Prediction {
   std::optional<std::int64_t> predicted;  ///< a class; nothing where the probabilities are NaN
   std::int64_t target = 0;                ///< with PredictionNames::has_target
   double probability = 0;                 ///< of `predicted`
-  std::vector<double> probabilities;      ///< by class
+  std::vector<double> probabilities;      ///< by class; of kClasses, too, each by itself
+  // kClasses and kTags
+  std::vector<std::int64_t> classes = {}, target_classes = {};  ///< `target_classes`: with PredictionNames::has_target
   // kValues
   std::vector<double> values, targets;  ///< `targets`: with PredictionNames::has_target
   // kTensor: `values` in this shape; a scalar has none

@@ -29,6 +29,7 @@
 #include "runner/engine/rank_messages.h"
 #include "runner/engine/run_record.h"
 #include "runner/engine/source_weights.h"
+#include "runner/train/data/label_kind.h"
 #include "runner/train/experiment/experiment.h"
 #include "runner/train/experiment/stepper_options.h"
 #include "runner/train/experiment/training_device.h"
@@ -42,7 +43,10 @@
 namespace runner::engine {
 namespace {
 
+using components::data::LabelKind;
 using core::Node;
+
+constexpr double kLikely = 0.5;  ///< a class that is more likely is one of several
 
 /// Refuses what only tables have; false when the request asks for it of something else.
 bool has_columns(const resolve::Recipe& recipe, const EvalRequest& request, core::Diagnostics& diagnostics) {
@@ -57,9 +61,11 @@ bool has_columns(const resolve::Recipe& recipe, const EvalRequest& request, core
                       "rename the column in the file");
   }
   if (kind == "csv_table") return !diagnostics.has_errors();
-  if (!request.input.empty()) {
+  const bool tells_texts = kind == "jsonl" && are_targets(train::label_kind(recipe));
+  if (!request.input.empty() && !tells_texts) {
     diagnostics.error(recipe.location("data.train"),
-                      "--input needs a table (csv_table), and data.train is of type " + kind,
+                      "--input needs a table (csv_table) or texts with labels (jsonl), and data.train is of type " +
+                          kind + (kind == "jsonl" ? " without a head of labels" : ""),
                       "add the file to the recipe as a data set, and predict it with --data");
   } else if (!request.keep.empty()) {
     diagnostics.error(recipe.location("data." + set),
@@ -199,10 +205,11 @@ class Predictor {
       : data_(*loaded.data),
         loss_(*loaded.experiment->loss),
         returns_(request.returns),
-        names_{{}, data_.target_names(), request.input.empty()} {
-    const components::TensorSpec* target = data_.signature().find(components::kTarget);
-    const std::int64_t classes = target != nullptr ? target->num_classes : 0;
-    for (std::int64_t i = 0; i < classes; ++i) names_.classes.push_back(data_.class_name(i));
+        labels_(train::label_kind(loaded.experiment->recipe)),
+        names_{train::class_names(data_), data_.target_names(), request.input.empty()} {
+    if (labels_ == LabelKind::kClasses) names_.classes = train::names_of_several(data_);
+    const bool is_one_value = labels_ == LabelKind::kValues && data_.signature().at(components::kTarget).shape[1] == 1;
+    if (is_one_value) names_.targets = {"label"};
   }
 
   const PredictionNames& names() const { return names_; }
@@ -225,7 +232,11 @@ class Predictor {
       add_tensor(made, tensors);
       return made;
     }
-    if (!names_.classes.empty() && output.dim() == 1) {
+    if (labels_ == LabelKind::kClasses) {
+      add_classes(made, output, target);
+    } else if (labels_ == LabelKind::kTags) {
+      add_tags(made, output, target);
+    } else if (!names_.classes.empty() && output.dim() == 1) {
       add_class(made, output, target);
     } else if (output.dim() <= 1) {
       made.kind = Prediction::Kind::kValues;
@@ -258,6 +269,29 @@ class Predictor {
     made.probability = *best;
     if (!std::isnan(*best)) made.predicted = best - made.probabilities.begin();  // a softmax is NaN in all or none
     if (names_.has_target) made.target = target.item<std::int64_t>();
+  }
+
+  /// Each of the classes by itself.
+  void add_classes(Prediction& made, const at::Tensor& output, const at::Tensor& target) const {
+    made.kind = Prediction::Kind::kClasses;
+    made.probabilities = numbers(at::sigmoid(output.to(at::kFloat)));
+    const std::vector<double> targets = numbers(target);
+    for (std::size_t i = 0; i < made.probabilities.size(); ++i) {
+      if (made.probabilities[i] > kLikely) made.classes.push_back(static_cast<std::int64_t>(i));
+      if (names_.has_target && targets[i] > kLikely) made.target_classes.push_back(static_cast<std::int64_t>(i));
+    }
+  }
+
+  /// Of the tokens that have a tag, which are the first of each word.
+  void add_tags(Prediction& made, const at::Tensor& output, const at::Tensor& target) const {
+    made.kind = Prediction::Kind::kTags;
+    const at::Tensor best = at::argmax(output, -1);
+    for (std::int64_t i = 0; i < target.size(0); ++i) {
+      const auto wanted = target[i].item<std::int64_t>();
+      if (wanted == components::kPadTarget) continue;
+      made.classes.push_back(best[i].item<std::int64_t>());
+      if (names_.has_target) made.target_classes.push_back(wanted);
+    }
   }
 
   /// Over the values or tokens that count; by a loss that counts none, 0.
@@ -293,6 +327,7 @@ class Predictor {
   const components::data::Dataset& data_;
   const components::loss::Loss& loss_;
   std::string returns_;
+  LabelKind labels_;
   PredictionNames names_;
 };
 

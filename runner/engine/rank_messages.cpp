@@ -80,6 +80,8 @@ void each_of_prediction(Pack& pack, OfPrediction& prediction) {
   pack(prediction.target);
   pack(prediction.probability);
   pack(prediction.probabilities);
+  pack(prediction.classes);
+  pack(prediction.target_classes);
   pack(prediction.values);
   pack(prediction.targets);
   pack(prediction.shape);

@@ -8,6 +8,7 @@
 #include "runner/core/error.h"
 #include "runner/pretrained/config.h"
 #include "runner/pretrained/facts.h"
+#include "runner/pretrained/head.h"
 #include "runner/pretrained/model_type.h"
 
 namespace runner::pretrained {
@@ -47,15 +48,17 @@ Result<Node> checked(const Node& config) {
   return std::move(*whole);
 }
 
-/// Names of classes, where the configuration's are those of another number of them.
-void set_labels(std::int64_t count, Node& config) {
-  if (const Node* names = config.find("id2label");
-      names != nullptr && names->is_mapping() && static_cast<std::int64_t>(names->entries().size()) == count) {
-    return;
+/// Names of the classes of a head: those given, the configuration's where it has as many, or Transformers' own.
+void set_labels(std::int64_t count, std::vector<std::string> labels, Node& config) {
+  if (static_cast<std::int64_t>(labels.size()) != count) {
+    const Node* names = config.find("id2label");
+    if (names != nullptr && names->is_mapping() && static_cast<std::int64_t>(names->entries().size()) == count) return;
+    labels.clear();
+    for (std::int64_t i = 0; i < count; ++i) labels.push_back("LABEL_" + std::to_string(i));
   }
   Node names = Node::mapping(), numbers = Node::mapping();
   for (std::int64_t i = 0; i < count; ++i) {
-    const std::string name = "LABEL_" + std::to_string(i);
+    const std::string& name = labels[static_cast<std::size_t>(i)];
     names.set(std::to_string(i), Node::string(name));
     numbers.set(name, Node::integer(i));
   }
@@ -64,7 +67,7 @@ void set_labels(std::int64_t count, Node& config) {
   config.erase("num_labels");
 }
 
-Result<Node> of_transformers(const Node& model, const ShapeOf& shape_of) {
+Result<Node> of_transformers(const Node& model, const ShapeOf& shape_of, const std::vector<std::string>& labels) {
   Node config = *model.find("config");
   config.set("vocab_size", Node::integer(shape_of("wte.weight")[0]));  // which init_from.resize_vocab may have changed
   const ModelType& type = *model_type_of(model);
@@ -80,7 +83,8 @@ Result<Node> of_transformers(const Node& model, const ShapeOf& shape_of) {
   if (const Node* positions = get(model, "max_position_embeddings")) set("positions", *positions);
   // Read back, the class says which head it is.
   config.set("architectures", Node::sequence({Node::string(type.architecture)}));
-  if (!type.is_language_model()) set_labels(shape_of("head.weight")[0], config);
+  if (!type.is_language_model()) set_labels(shape_of("head.weight")[0], labels, config);
+  if (type.head == kSequenceClassification) config.set("problem_type", Node::string(problem_type_of(model)));
   return config;
 }
 
@@ -190,11 +194,12 @@ Result<Node> of_llama(const Node& resolved, const Node& model, const ShapeOf& sh
 
 }  // namespace
 
-Result<Node> config_of_recipe(const Node& resolved, const ShapeOf& shape_of) {
+Result<Node> config_of_recipe(const Node& resolved, const ShapeOf& shape_of,
+                              const std::vector<std::string>& labels) {
   const Node* model = resolved.find("model");
   const Node* type = model != nullptr && model->is_mapping() ? model->find("type") : nullptr;
   const std::string name = type != nullptr && type->is_string() ? type->as_string() : "";
-  if (name == "transformers") return of_transformers(*model, shape_of);
+  if (name == "transformers") return of_transformers(*model, shape_of, labels);
   if (name == "gpt") return of_gpt(*model, shape_of);
   if (name == "llama") return of_llama(resolved, *model, shape_of);
   return Failure{"a model of type " + name + " has no counterpart in Transformers", "gpt, llama and transformers have"};

@@ -13,6 +13,7 @@
 #include "runner/hub/web_file.h"
 #include "runner/pretrained/adapter_config.h"
 #include "runner/pretrained/config.h"
+#include "runner/pretrained/head.h"
 
 namespace runner::resolve {
 namespace {
@@ -85,6 +86,38 @@ bool has_tokenizer(const std::string& folder) {
   std::error_code failed;
   return std::any_of(std::begin(kTokenizerFiles), std::end(kTokenizerFiles),
                      [&](const char* file) { return fs::is_regular_file(fs::path(folder) / file, failed); });
+}
+
+/// Gives `model.head` what `init_from.head` says.
+void take_head(Node& recipe, Node* model, Diagnostics& diagnostics) {
+  const Node* source = recipe.find("init_from");
+  const Node* head = source != nullptr && source->is_mapping() ? source->find("head") : nullptr;
+  if (head == nullptr || !head->is_string()) return;
+  if (model == nullptr) {
+    diagnostics.error(head->location(), "init_from.head is set, but the model is none of Transformers",
+                      "name a folder of Transformers, or remove it");
+    return;
+  }
+  const Node* own = model->find("head");
+  if (own != nullptr && own->is_string() && own->as_string() != head->as_string()) {
+    diagnostics.error(head->location(),
+                      "init_from.head is " + head->as_string() + ", and model.head is " + own->as_string(),
+                      "remove one of them");
+    return;
+  }
+  if (own != nullptr && own->is_string()) return;
+  Node taken = Node::string(head->as_string(), head->location());
+  taken.add_history({"init_from.head", core::Origin::kSettled});
+  model->set("head", std::move(taken), head->location());
+}
+
+/// The loss that a language model has, or one with a head of labels, and why.
+std::pair<const char*, const char*> usual_loss(const Node& model) {
+  const std::string problem = pretrained::problem_type_of(model);
+  if (problem.empty()) return {"cross_entropy", "a language model"};
+  if (problem == pretrained::kRegression) return {"mse", "a head of values"};
+  if (problem == pretrained::kSeveralLabels) return {"bce_with_logits", "a head of several classes"};
+  return {"cross_entropy", "a head of classes"};
 }
 
 /// Whether `init_from`, or its path, was refused: an error has been reported.
@@ -190,6 +223,7 @@ void complete_pretrained(Node& recipe, Diagnostics& diagnostics) {
                                        : "a model of the Hugging Face Hub is named " + on_hub);
     return;
   }
+  take_head(recipe, model, diagnostics);
   if (model == nullptr) return;
   const Node* const config = model->find("config");
   std::optional<Node> checked;
@@ -203,8 +237,9 @@ void complete_pretrained(Node& recipe, Diagnostics& diagnostics) {
   model->set("config", checked ? std::move(*checked) : Node::null(model->location()));
   settle_lengths(recipe, positions_of(*model));
   if (!of_folder.empty() && is_missing(recipe, "loss")) {
-    Node loss = Node::string("cross_entropy", source->location());
-    loss.add_history({"init_from: " + of_folder + ", a language model", core::Origin::kSettled});
+    const auto [type, why] = usual_loss(*model);
+    Node loss = Node::string(type, source->location());
+    loss.add_history({"init_from: " + of_folder + ", " + why, core::Origin::kSettled});
     recipe.set("loss", std::move(loss), source->location());
   }
 }

@@ -191,6 +191,7 @@ std::optional<Failure> LabelTable::take(const std::vector<std::string>& given, s
 }
 
 void LabelTable::finish() {
+  if (reads_none_ && kind_ == LabelKind::kTags) classes_ = {0};  // of all places
   if (kind_ == LabelKind::kValues) {
     count_ = numbers_of_train_ > 0 ? numbers_of_train_ : rows_.empty() ? 0 : std::ssize(rows_.front());
     return;

@@ -496,7 +496,8 @@ std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
   if (labelled && !fits_labels(config, inputs)) return nullptr;
   options.files = find_text_files(config.path, config.exclude, FileKind::kRecords, inputs);
   if (options.files.empty()) return nullptr;
-  const auto share = apply_split(config.split, config.split_by == SplitBy::kFiles, "lines", options.files, inputs);
+  // New rows are predicted one and all.
+  const auto share = apply_split(inputs.new_rows ? std::nullopt : config.split, config.split_by == SplitBy::kFiles, "lines", options.files, inputs);
   if (!share) return nullptr;
   options.share = *share;
   options.max_seq_len = config.max_seq_len;

@@ -158,12 +158,16 @@ Result<Sequence> LabelledTextEncoder::tagged(const Node& record, const Fields& f
   std::vector<std::int32_t>& labels = sequence.value().labels;
   labels.assign(sequence.value().input.size(), static_cast<std::int32_t>(kPadTarget));
   std::vector<bool> has_tag(begins.size());
-  for (std::size_t i = 0; tags != nullptr && i < labels.size(); ++i) {
+  for (std::size_t i = 0; i < labels.size(); ++i) {
     if (offsets[i].begin == offsets[i].end) continue;  // added, or of nothing
     const auto behind = std::upper_bound(begins.begin(), begins.end(), offsets[i].begin);
     const std::size_t word = static_cast<std::size_t>(behind - begins.begin()) - 1;
     if (has_tag[word]) continue;
     has_tag[word] = true;
+    if (tags == nullptr) {
+      labels[i] = 0;  // says where the word begins
+      continue;
+    }
     const Node& tag = tags->items()[word];
     if (tag.is_integer() && tag.as_integer() == kPadTarget) continue;
     auto label = label_text(tag, kind_, fields.label + "[" + std::to_string(word) + "]");
@@ -183,6 +187,8 @@ Result<Sequence> LabelledTextEncoder::operator()(const std::string& text, std::i
   if (!found) return found.failure();
   const Fields& fields = found.value();
   std::vector<std::string> read = {fields.text, fields.pair, fields.label};
+  // Who names the label means no other one.
+  if (!columns_.label.empty() || !reads_labels_) read.insert(read.end(), kLabels.begin(), kLabels.end());
   if (kind_ == LabelKind::kTags) {
     auto sequence = tagged(record, fields);
     if (sequence) sequence.value().unread = unread_fields(record, read, false);

@@ -113,6 +113,8 @@ Provenance provenance_of(const Node& node, const std::string& path) {
   provenance.cores = static_cast<int>(fields.integer("cores"));
   provenance.memory_bytes = fields.integer("memory_bytes");
   if (const Node* code = node.find("code"); code->is_mapping()) provenance.code = *code;
+  if (node.find("labels") == nullptr) return provenance;
+  for (const Node& label : fields.list("labels")) provenance.labels.push_back(label.scalar_text());
   return provenance;
 }
 
@@ -175,6 +177,7 @@ Node Provenance::to_node() const {
   node.set("cores", Node::integer(cores));
   node.set("memory_bytes", Node::integer(memory_bytes));
   node.set("code", code);
+  if (!labels.empty()) node.set("labels", list_of(labels));
   return node;
 }
 

@@ -98,6 +98,16 @@ Node lengths_node(const engine::LengthFigures& lengths) {
   return node;
 }
 
+void add_classes(const engine::DataStats& stats, Rows& rows) {
+  std::int64_t all = 0;
+  for (const auto& [name, count] : stats.classes) all += count;
+  const char* title = "classes";
+  for (const auto& [name, count] : stats.classes) {
+    rows.add(std::exchange(title, ""),
+             core::escape_for_terminal(name) + ": " + core::with_commas(count) + ", " + percent(count, all));
+  }
+}
+
 }  // namespace
 
 std::string stats_text(const engine::DataStats& stats, const terminal::Terminal& terminal) {
@@ -111,8 +121,11 @@ std::string stats_text(const engine::DataStats& stats, const terminal::Terminal&
   }
   if (stats.vocabulary > 0) {
     rows.count("tokens", stats.tokens);
-    rows.add("target tokens", core::with_commas(stats.target_tokens) + ", " +
-                                  percent(stats.target_tokens, stats.tokens) + " of the tokens");
+    if (stats.target_tokens > 0 || stats.classes.empty()) {
+      rows.add("target tokens", core::with_commas(stats.target_tokens) + ", " +
+                                    percent(stats.target_tokens, stats.tokens) + " of the tokens");
+    }
+    add_classes(stats, rows);
     add_lengths(stats, terminal, rows);
     add_padding(stats, rows);
     rows.add("vocabulary",
@@ -154,6 +167,11 @@ std::string stats_json(const engine::DataStats& stats) {
   }
   node.set("tokens", Node::integer(stats.tokens));
   node.set("target_tokens", Node::integer(stats.target_tokens));
+  if (!stats.classes.empty()) {
+    Node classes = Node::mapping();
+    for (const auto& [name, count] : stats.classes) classes.set(name, Node::integer(count));
+    node.set("classes", std::move(classes));
+  }
   node.set("lengths", lengths_node(stats.lengths));
   node.set("micro_batch_size", Node::integer(stats.micro_batch_size));
   node.set("padding", padding_node(stats.padding));

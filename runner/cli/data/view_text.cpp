@@ -162,6 +162,15 @@ std::string ids_text(const SampleView& sample, const Learnt& learnt, const ViewS
       style.terminal);
 }
 
+/// `  tags: O, B-PER, O`; "" where there are none.
+std::string tags_text(const SampleView& sample) {
+  std::vector<std::string> tags;
+  for (const std::string& tag : sample.tags) {
+    if (!tag.empty()) tags.push_back(core::escape_for_terminal(tag));
+  }
+  return tags.empty() ? "" : "  tags: " + core::joined(tags) + "\n";
+}
+
 std::string sequence_text(const SampleView& sample, const ViewStyle& style) {
   const Learnt learnt = learnt_of(sample);
   const auto count = static_cast<std::int64_t>(sample.ids.size());
@@ -173,7 +182,11 @@ std::string sequence_text(const SampleView& sample, const ViewStyle& style) {
   } else if (!source.empty()) {
     text += source + ", ";
   }
-  text += core::with_commas(count) + " " + units_of(sample) + ", " + core::with_commas(learnt.targets) + " with loss";
+  text += core::with_commas(count) + " " + units_of(sample) + ", ";
+  text += !sample.label.empty() ? "label " + core::escape_for_terminal(sample.label)
+          : !sample.tags.empty()
+              ? core::with_commas(learnt.targets) + " with a tag"
+              : core::with_commas(learnt.targets) + " with loss";
   if (!several && !sample.parts.empty() && sample.parts.front().cut) text += ", cut";
   text += "\n";
   if (style.ids) return text + ids_text(sample, learnt, style);
@@ -194,7 +207,7 @@ std::string sequence_text(const SampleView& sample, const ViewStyle& style) {
     }
     text += lines.take();
   }
-  return text + last_target(sample, learnt, style);
+  return text + tags_text(sample) + last_target(sample, learnt, style);
 }
 
 std::string fields_text(const SampleView& sample) {
@@ -247,7 +260,15 @@ Node sample_node(const SampleView& sample) {
     std::vector<Node> tokens;
     for (const std::string& token : sample.tokens) tokens.push_back(Node::string(token));
     node.set("ids", numbers(sample.ids));
-    node.set("targets", numbers(sample.targets));
+    if (!sample.label.empty()) {
+      node.set("label", Node::string(sample.label));
+    } else if (!sample.tags.empty()) {
+      std::vector<Node> tags;
+      for (const std::string& tag : sample.tags) tags.push_back(tag.empty() ? Node::null() : Node::string(tag));
+      node.set("tags", Node::sequence(std::move(tags)));
+    } else {
+      node.set("targets", numbers(sample.targets));
+    }
     node.set("mask", sample.mask.empty() ? Node::null() : numbers(sample.mask));
     node.set("tokens", Node::sequence(std::move(tokens)));
   }
@@ -261,7 +282,12 @@ Learnt learnt_of(const SampleView& sample) {
   Learnt learnt;
   const std::size_t count = sample.ids.size();
   learnt.tokens.resize(count);
-  learnt.shifted = sample.targets.size() == count;
+  learnt.shifted = sample.targets.size() == count && sample.label.empty();
+  for (std::size_t i = 0; i < sample.tags.size(); ++i) {
+    if (sample.tags[i].empty()) continue;
+    learnt.tokens[i] = true;
+    ++learnt.targets;
+  }
   for (std::size_t i = 0; i < sample.targets.size(); ++i) {
     if (sample.targets[i] == SampleView::kNoTarget) continue;
     ++learnt.targets;

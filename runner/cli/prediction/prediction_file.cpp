@@ -80,6 +80,8 @@ Node PredictionFile::row_of(const engine::Prediction& prediction) const {
   }
   switch (prediction.kind) {
     case engine::Prediction::Kind::kClass: add_class(row, prediction); break;
+    case engine::Prediction::Kind::kClasses:
+    case engine::Prediction::Kind::kTags: add_classes(row, prediction); break;
     case engine::Prediction::Kind::kValues:
       row.set("prediction", values_of(prediction.values));
       if (names_.has_target) row.set("target", values_of(prediction.targets));
@@ -103,11 +105,28 @@ void PredictionFile::add_class(Node& row, const engine::Prediction& prediction) 
   row.set("prediction", std::move(label));
   row.set("probability", Node::floating(prediction.probability));
   if (names_.has_target) row.set("target", labels_.at(static_cast<std::size_t>(prediction.target)));
+  row.set("probabilities", probabilities_of(prediction));
+}
+
+/// Any number of them, in CSV as one field.
+void PredictionFile::add_classes(Node& row, const engine::Prediction& prediction) const {
+  const auto list = [this](const std::vector<std::int64_t>& classes) {
+    std::vector<Node> names;
+    for (const std::int64_t one : classes) names.push_back(labels_.at(static_cast<std::size_t>(one)));
+    Node all = Node::sequence(std::move(names));
+    return format_ == kCsv ? Node::string(core::to_json(all, -1)) : all;
+  };
+  row.set("prediction", list(prediction.classes));
+  if (names_.has_target) row.set("target", list(prediction.target_classes));
+  if (prediction.kind == engine::Prediction::Kind::kClasses) row.set("probabilities", probabilities_of(prediction));
+}
+
+Node PredictionFile::probabilities_of(const engine::Prediction& prediction) const {
   Node of_classes = Node::mapping();
   for (std::size_t i = 0; i < names_.classes.size(); ++i) {
     of_classes.set(names_.classes[i], Node::floating(prediction.probabilities.at(i)));
   }
-  row.set("probabilities", std::move(of_classes));
+  return of_classes;
 }
 
 /// A number; by name where there are several with names, else a list.

@@ -1,44 +1,58 @@
 #include "runner/train/data/label_kind.h"
 
+#include <cstddef>
+#include <cstdint>
+
+#include "components/tensor/tensor_spec.h"
+#include "runner/pretrained/head.h"
+#include "runner/pretrained/model_type.h"
 #include "runner/registry/config_parse.h"
 #include "runner/registry/registry.h"
 
 namespace runner::train {
-namespace {
 
 using components::data::LabelKind;
-using core::Node;
-
-std::string text_of(const Node& block, const char* key) {
-  const Node* value = block.is_mapping() ? block.find(key) : nullptr;
-  return value != nullptr && value->is_string() ? value->as_string() : "";
-}
-
-}  // namespace
 
 LabelKind label_kind(const resolve::Recipe& recipe) {
   const registry::Fragment* loss = registry::Registry::builtin().find("loss", registry::type_of(recipe.loss));
   if (loss != nullptr && loss->records == "labelled") return LabelKind::kDesirable;
-  const std::string head = text_of(recipe.model, "head"), problem = text_of(recipe.model, "problem_type");
-  if (head == "token_classification") return LabelKind::kTags;
-  if (head != "sequence_classification") return LabelKind::kNone;
-  return problem == "regression"                   ? LabelKind::kValues
-         : problem == "multi_label_classification" ? LabelKind::kClasses
-                                                   : LabelKind::kClass;
+  const std::string problem = pretrained::problem_type_of(recipe.model);
+  if (problem.empty()) return LabelKind::kNone;
+  if (pretrained::model_type_of(recipe.model)->head == pretrained::kTokenClassification) return LabelKind::kTags;
+  return problem == pretrained::kRegression      ? LabelKind::kValues
+         : problem == pretrained::kSeveralLabels ? LabelKind::kClasses
+                                                 : LabelKind::kClass;
 }
 
 std::vector<std::string> label_names(const resolve::Recipe& recipe) {
+  const core::Node* config = recipe.model.is_mapping() ? recipe.model.find("config") : nullptr;
+  if (config == nullptr || label_kind(recipe) == LabelKind::kNone) return {};
+  return pretrained::label_names_of(*config);
+}
+
+std::vector<std::string> class_names(const components::data::Dataset& data) {
+  const components::TensorSpec* target = data.signature().find(components::kTarget);
   std::vector<std::string> names;
-  const Node* config = recipe.model.is_mapping() ? recipe.model.find("config") : nullptr;
-  const Node* given = config != nullptr && config->is_mapping() ? config->find("id2label") : nullptr;
-  if (given == nullptr || !given->is_mapping()) return names;
-  for (std::size_t i = 0; i < given->entries().size(); ++i) {
-    const Node* name = given->find(std::to_string(i));
-    // What Transformers writes where they have no names.
-    if (name == nullptr || !name->is_string() || name->as_string() == "LABEL_" + std::to_string(i)) return {};
-    names.push_back(name->as_string());
-  }
+  for (std::int64_t i = 0; target != nullptr && i < target->num_classes; ++i) names.push_back(data.class_name(i));
   return names;
+}
+
+std::vector<std::string> names_of_several(const components::data::Dataset& data) {
+  std::vector<std::string> names = data.target_names();
+  if (!names.empty()) return names;
+  const std::int64_t count = data.signature().at(components::kTarget).shape.back();
+  for (std::int64_t i = 0; i < count; ++i) names.push_back(std::to_string(i));
+  return names;
+}
+
+std::vector<std::string> names_of_classes(const resolve::Recipe& recipe, const components::data::Dataset& data) {
+  const LabelKind kind = label_kind(recipe);
+  if (!are_targets(kind) || kind == LabelKind::kValues) return {};
+  std::vector<std::string> names = kind == LabelKind::kClasses ? data.target_names() : class_names(data);
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (names[i] != std::to_string(i)) return names;
+  }
+  return {};
 }
 
 }  // namespace runner::train
