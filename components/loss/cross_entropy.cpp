@@ -3,11 +3,14 @@
 #include <ATen/core/Reduction.h>
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/ne.h>
+#include <ATen/ops/tensor.h>
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "components/loss/chunked_cross_entropy.h"
 #include "components/loss/logits_cross_entropy.h"
@@ -19,16 +22,54 @@
 #include "components/tensor/preferences.h"
 #include "components/tensor/tensors.h"
 #include "generated/loss/cross_entropy.h"  // Config; declares make()
+#include "runner/core/text/text.h"
 
 namespace components::loss::cross_entropy {
 namespace {
 
+/// The weights as whole numbers below 2^24, exact as float32, so that what a mean is divided by stays a count. A common
+/// factor changes no mean.
+std::vector<std::int64_t> whole_weights(const Config& config) {
+  std::vector<std::int64_t> whole;
+  if (!config.weight) return whole;
+  int exponent = 0;
+  std::frexp(*std::max_element(config.weight->begin(), config.weight->end()), &exponent);
+  for (const double weight : *config.weight) whole.push_back(std::llround(std::ldexp(weight, 24 - exponent)));
+  return whole;
+}
+
+/// Whether there is one weight for each output, and each sample has a class.
+bool check_weight(const Config& config, const Inputs& inputs) {
+  if (!config.weight) return true;
+  const runner::core::Location& location = inputs.block.find("weight")->location();
+  const TensorSpec& target = *inputs.find(kTarget);
+  const std::int64_t classes = inputs.find(kOutput)->shape.back();
+  const auto weights = static_cast<std::int64_t>(config.weight->size());
+  if (target.vocab_size > 0) {
+    inputs.diagnostics.error(location, "weight weighs classes, but the target has ids of tokens, " + to_text(target),
+                             "remove weight");
+    return false;
+  }
+  if (weights != classes) {
+    inputs.diagnostics.error(location,
+                             "weight has " + runner::core::counted(weights, "number", "numbers") +
+                                 ", but the model has " + std::to_string(classes) + " outputs",
+                             "give one for each class, in the order of the classes");
+    return false;
+  }
+  if (*std::max_element(config.weight->begin(), config.weight->end()) > 0.0) return true;
+  inputs.diagnostics.error(location, "weight is 0 for each class, so that no target counts",
+                           "give at least one class a weight above 0");
+  return false;
+}
+
 class CrossEntropy final : public Loss {
  public:
-  explicit CrossEntropy(const Config& config) : config_(config) {}
+  explicit CrossEntropy(const Config& config) : config_(config), weights_(whole_weights(config)) {}
 
   std::int64_t count(const TensorMap& batch) const override {
     const at::Tensor& target = batch.at(kTarget);
+    if (!weights_.empty()) return sum_of_weights(target);
     if (!target.is_cpu()) return at::ne(target, config_.ignore_index).sum().item<std::int64_t>();
     const at::Tensor dense = target.contiguous();
     const std::int64_t* value = dense.const_data_ptr<std::int64_t>();
@@ -37,7 +78,7 @@ class CrossEntropy final : public Loss {
     return counted;
   }
 
-  bool count_is_static() const override { return false; }
+  bool count_is_static() const override { return weights_.empty(); }
   std::optional<std::int64_t> ignore_index() const override { return config_.ignore_index; }
 
  protected:
@@ -46,6 +87,10 @@ class CrossEntropy final : public Loss {
     const at::Tensor& target = tensors.at(kTarget);
     const at::Tensor logits_NC = output.dim() == 2 ? output : output.reshape({-1, output.size(-1)});
     const at::Tensor target_N = target.dim() == 1 ? target : target.reshape({-1});
+    if (!weights_.empty()) {
+      return at::cross_entropy_loss(logits_NC.to(at::kFloat), target_N, weights_on(logits_NC.device()),
+                                    at::Reduction::Sum, config_.ignore_index, config_.label_smoothing);
+    }
     if (logits_cross_entropy_fits(logits_NC)) {
       return logits_cross_entropy(logits_NC, target_N, config_.ignore_index, config_.label_smoothing);
     }
@@ -55,6 +100,7 @@ class CrossEntropy final : public Loss {
   }
 
   at::Tensor sum_projected(const TensorMap& tensors, double gradient) const override {
+    if (!weights_.empty()) return Loss::sum_projected(tensors, gradient);
     const at::Tensor& hidden = tensors.at(kHidden);
     const at::Tensor& weight_VC = tensors.at(kProjection);
     const ProjectedOptions options{config_.ignore_index, config_.label_smoothing, gradient};
@@ -68,9 +114,31 @@ class CrossEntropy final : public Loss {
   }
 
  private:
+  /// Of the targets that count, the weights.
+  std::int64_t sum_of_weights(const at::Tensor& target) const {
+    const at::Tensor dense = target.to(at::kCPU).contiguous();
+    const std::int64_t* value = dense.const_data_ptr<std::int64_t>();
+    const auto classes = static_cast<std::int64_t>(weights_.size());
+    std::int64_t sum = 0;
+    for (std::int64_t i = 0; i < dense.numel(); ++i) {
+      const bool counts = value[i] != config_.ignore_index && value[i] >= 0 && value[i] < classes;
+      sum += counts ? weights_[static_cast<std::size_t>(value[i])] : 0;
+    }
+    return sum;
+  }
+
+  const at::Tensor& weights_on(c10::Device device) const {
+    if (!weight_C_.defined() || weight_C_.device() != device) {
+      weight_C_ = at::tensor(weights_, at::kLong).to(at::kFloat).to(device);
+    }
+    return weight_C_;
+  }
+
   Config config_;
-  mutable Bf16WeightCache low_VC_;  // the projection's copy; there is one projection
-  mutable ReusedMemory memory_;     // of its gradient
+  std::vector<std::int64_t> weights_;  // of classes; empty: 1 each
+  mutable at::Tensor weight_C_;        // the same where the logits are, copied once
+  mutable Bf16WeightCache low_VC_;     // the projection's copy; there is one projection
+  mutable ReusedMemory memory_;        // of its gradient
 };
 
 }  // namespace
@@ -124,7 +192,7 @@ std::shared_ptr<Loss> make(const Config& config, const Inputs& inputs) {
                              "remove ignore_index");
     return nullptr;
   }
-  return std::make_shared<CrossEntropy>(config);
+  return check_weight(config, inputs) ? std::make_shared<CrossEntropy>(config) : nullptr;
 }
 
 }  // namespace components::loss::cross_entropy

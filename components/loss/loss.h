@@ -46,7 +46,8 @@ class Loss : public runner::core::Stateful {
   /// Of a loss with further means, the sum of each times its entry of kCountRatios is added: divided by the count of
   /// all, the result is the sum of all means.
   at::Tensor sum(const TensorMap& tensors, double gradient = 1.0) const;
-  /// Elements that the mean is taken over: targets that are not ignored; all elements for `mse`. Reads tensors of the
+  /// Elements that the mean is taken over: targets that are not ignored; all elements for `mse`. Where classes have
+  /// weights, these are what is counted, in the unit that sum() has them in. Reads tensors of the
   /// batch alone: it is called before the forward pass, too.
   virtual std::int64_t count(const TensorMap& batch) const = 0;
   /// How many means it adds to the first, by weights that their sums contain.
@@ -57,7 +58,7 @@ class Loss : public runner::core::Stateful {
   std::vector<double> sums(const TensorMap& tensors) const;
   /// count() and further_counts().
   std::vector<std::int64_t> counts(const TensorMap& batch) const;
-  /// True when `count` needs no look at the values (no ignored targets possible).
+  /// True when all elements count alike but for ignored targets: without these, `count` follows from the batch's size.
   virtual bool count_is_static() const = 0;
   /// The target excluded from sum and count; nothing when all count.
   virtual std::optional<std::int64_t> ignore_index() const { return std::nullopt; }

@@ -26,8 +26,9 @@ bool counts_are_known(const Experiment& experiment) {
   if (experiment.loss->further_means() > 0) return false;
   const components::BatchSpec& data = experiment.train_data->signature();
   if (data.padded()) return false;
+  if (!experiment.loss->count_is_static()) return false;
   const std::optional<std::int64_t> ignored = experiment.loss->ignore_index();
-  if (!ignored) return experiment.loss->count_is_static();
+  if (!ignored) return true;
   const components::TensorSpec* target = data.find(components::kTarget);
   if (target == nullptr || target->has_ignored) return false;
   const std::int64_t classes = std::max(target->vocab_size, target->num_classes);

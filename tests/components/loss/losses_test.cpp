@@ -74,6 +74,23 @@ TEST_CASE("cross entropy is a sum over the targets that count", "[loss][cross_en
   }
 }
 
+TEST_CASE("weights of classes are counted, and ids and plain classes are as before", "[loss][cross_entropy]") {
+  const auto weighted =
+      try_build("{type: cross_entropy, weight: [1, 0, 0.5]}", kClasses3, tests::class_data(4, 3)).loss;
+  REQUIRE(weighted != nullptr);
+  CHECK_FALSE(weighted->count_is_static());
+  // In units of 2^-23 of the largest weight.
+  CHECK(weighted->count(judged({}, ids({0, 2, 1, -100, 0}))) == (1LL << 23) * 5 / 2);
+  CHECK(weighted->count(judged({}, ids({1, -100}))) == 0);
+  for (const bool sequence : {false, true}) {
+    const auto data = sequence ? tests::text_data(13, 2) : tests::class_data(4, 3);
+    const auto plain = try_build("cross_entropy", sequence ? kLogits13 : kClasses3, data).loss;
+    REQUIRE(plain != nullptr);
+    CHECK(plain->count_is_static());
+    CHECK(plain->ignore_index() == -100);
+  }
+}
+
 TEST_CASE("mse is a sum over all elements", "[loss][mse]") {
   const auto data = tests::value_data(4, 2);
   const auto loss = try_build("mse", {"output", Dtype::kFloat32, {kBatch, 2}}, data).loss;
@@ -154,6 +171,15 @@ TEST_CASE("a loss that does not fit model and data says what is there", "[loss]"
        tests::value_data(4, 2),
        "loss.yaml:1:37: error: pos_weight has 3 weights, but the model returns float32 [batch, 2]\n"
        "  hint: give one weight, or one for each of the 2 outputs\n"},
+      {"weights of other classes", "{type: cross_entropy, weight: [1, 2]}", kClasses3, tests::class_data(4, 3),
+       "loss.yaml:1:31: error: weight has 2 numbers, but the model has 3 outputs\n"
+       "  hint: give one for each class, in the order of the classes\n"},
+      {"no weight", "{type: cross_entropy, weight: [0, 0, 0]}", kClasses3, tests::class_data(4, 3),
+       "loss.yaml:1:31: error: weight is 0 for each class, so that no target counts\n"
+       "  hint: give at least one class a weight above 0\n"},
+      {"weights of ids", "{type: cross_entropy, weight: [1, 2]}", kLogits13, tests::text_data(13, 8),
+       "loss.yaml:1:31: error: weight weighs classes, but the target has ids of tokens, int64 [batch, time]\n"
+       "  hint: remove weight\n"},
       {"values for cross_entropy", "cross_entropy", kClasses3, tests::value_data(4, 1),
        "loss.yaml:1:1: error: cross_entropy needs classes or ids as target, but the target is float32 [batch, 1]\n"
        "  hint: use mse for values, or task: classification for a table\n"},

@@ -59,8 +59,8 @@ def main():
             if shape[0] > 1:
                 target[2] = options.get("ignore_index", IGNORED)
                 target[3] = 2
-            elif target[0] == options.get("ignore_index", IGNORED):
-                target[0] = 2
+            elif target[0] == options.get("ignore_index", IGNORED) or options.get("weight", [1.0] * 3)[target[0]] == 0:
+                target[0] = 2  # one sample that counts: torch's mean of none is NaN
             add("classes", "cross_entropy", options, shape, target)
     for options in ({}, {"label_smoothing": 0.1}):
         target = torch.randint(0, 5, (2, 4), generator=draw)
@@ -78,7 +78,9 @@ def main():
     print(HEAD + lines + "\n]}")
 
 
-CLASS_OPTIONS = ({}, {"label_smoothing": 0.1}, {"ignore_index": 1}, {"ignore_index": 1, "label_smoothing": 0.3})
+CLASS_OPTIONS = ({}, {"label_smoothing": 0.1}, {"ignore_index": 1}, {"ignore_index": 1, "label_smoothing": 0.3},
+                 {"weight": [1.0, 4.0, 0.25]}, {"weight": [0.1, 0.7, 0.2], "label_smoothing": 0.2},
+                 {"weight": [0.001, 0.3, 30.0], "ignore_index": 0}, {"weight": [2.0, 0.0, 1.0]})
 
 HEAD = """{"topic": "losses", "source": "torch 2.11.0; written by losses.py",
 "fields": {"kind=classes": "logits [B, C], target [B] -> mean and its gradient", \
