@@ -200,8 +200,8 @@ bool fits_problem(const Node& config, const Inputs& inputs) {
                            "problem_type is " + name + ", but the data's target is " + to_text(*target) +
                                (has_classes ? ", one class for each text" : ", values for each text"),
                            std::string("set model.problem_type to ") +
-                               (has_classes ? pretrained::kOneLabel : pretrained::kRegression) +
-                               ", or use data with " + (has_classes ? "values" : "classes"));
+                               (has_classes ? pretrained::kOneLabel : pretrained::kRegression) + ", or use data with " +
+                               (has_classes ? "values" : "classes"));
   return false;
 }
 

@@ -149,6 +149,7 @@ class Matcher {
     take(reader);
     check_patterns();
     check_vocabulary();
+    tell_begun();
     if (!others_.empty()) {
       error("of " + source + " " + count_text(others_.size(), "tensor does", "tensors do") +
                 " not fit: " + list_text(others_),
@@ -294,8 +295,17 @@ class Matcher {
       const bool drawn = (excluded && (type_ != nullptr || !selects(own))) || begins_new(own);
       const bool base = !drawn && type_ != nullptr && own == kHead;  // a file saved as the base model
       if (base) warn_of_head();
+      if (begins_new(own)) begun_.push_back(own);
       (drawn || base ? weights_.left_out : weights_.missing).push_back(own);
     }
+  }
+
+  /// Of a head that is trained here, and not by exclude.
+  void tell_begun() {
+    if (begun_.empty()) return;
+    diagnostics_.notice(location_, core::escape_for_terminal("init_from: " + list_text(begun_) + " of the head begin" +
+                                                             (begun_.size() == 1 ? "s" : "") + " at random: " +
+                                                             weights_.source + " has none of that size"));
   }
 
   /// Whether it belongs to a head that is trained here: it keeps its initial values where the source's does not fit.
@@ -339,6 +349,7 @@ class Matcher {
     const bool has_size = tensor.sizes() == at::IntArrayRef(source.shape);
     if (!has_size && begins_new(name)) {
       weights_.left_out.push_back(name);
+      begun_.push_back(name);
       return;
     }
     const bool fits_rows = !has_size && fits_vocabulary(name, tensor, source);
@@ -457,6 +468,7 @@ class Matcher {
   std::set<std::string> biased_;                          ///< of these: with a bias as long as their width
   const TensorBytes* transposed_ = nullptr;               ///< a non-square one
   Names source_names_, others_, square_;
+  Names begun_;                         ///< of a head that is trained here, and at random
   std::size_t vocabulary_differs_ = 0;  ///< how many of the others
   InitWeights weights_;
 };

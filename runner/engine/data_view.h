@@ -45,8 +45,8 @@ struct SampleView {
   std::vector<std::string> tokens;    ///< [N]; the text of each; "": a part of a character that the next ones end
   std::vector<bool> special;          ///< [N]; the text is the name of a special token
   std::string last_target;            ///< text of the last target; "": it has none
-  std::string label;              ///< of a text that a head tells, its class, classes or values
-  std::vector<std::string> tags;  ///< [N]; of each token its class; "": it has none. Empty without tags
+  std::string label;                  ///< of a text that a head tells, its class, classes or values
+  std::vector<std::string> tags;      ///< [N]; of each token its class; "": it has none. Empty without tags
   std::vector<SamplePart> parts;
   std::vector<std::pair<std::string, core::Node>> columns;   ///< of a table, as read
   std::vector<std::pair<std::string, std::string>> tensors;  ///< name, and type and shape or value
@@ -78,9 +78,9 @@ struct LengthFigures {
 struct DataStats {
   std::string set, type, description;
   std::int64_t samples = 0, records = 0;
-  bool is_part = false;                            ///< DataRequest::most ended it: figures of what was read
-  std::int64_t cut = 0, dropped = 0, skipped = 0;  ///< records
-  std::string reasons;                             ///< why records were skipped
+  bool is_part = false;                                       ///< DataRequest::most ended it: figures of what was read
+  std::int64_t cut = 0, dropped = 0, skipped = 0;             ///< records
+  std::string reasons;                                        ///< why records were skipped
   std::vector<std::pair<std::string, std::int64_t>> classes;  ///< name, and how many samples or tokens are of it
   // Of sequences of ids; 0 elsewhere.
   std::int64_t tokens = 0, target_tokens = 0;

@@ -201,9 +201,8 @@ class Writer {
     if (!request_.adapter.empty()) adapter_.emplace(open_adapter(request_.adapter).value());
     reader_ = artifact::open_tensors(request_.tensors).value();
     if (request_.base && request_.merge) base_ = artifact::open_tensors(request_.base->source).value();
-    const core::Result<Node> config =
-        config_of_recipe(request_.resolved, [this](const std::string& name) { return shape_of(name); },
-                         request_.labels);
+    const core::Result<Node> config = config_of_recipe(
+        request_.resolved, [this](const std::string& name) { return shape_of(name); }, request_.labels);
     if (!config) throw RunError(config.failure().message, config.failure().hint, core::kExitUsage);
     config_ = config.value();
     type_ = &model_type_of_config(config_);

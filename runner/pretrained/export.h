@@ -11,8 +11,8 @@
 namespace runner::pretrained {
 
 struct ExportRequest {
-  std::string tensors;       ///< file of the model's tensors, or index of shards
-  core::Node resolved = {};  ///< recipe of the run they are from
+  std::string tensors;                   ///< file of the model's tensors, or index of shards
+  core::Node resolved = {};              ///< recipe of the run they are from
   std::vector<std::string> labels = {};  ///< names of the classes that its head tells, where they have names
   std::string folder;                    ///< to write
   std::int64_t shard_bytes_max = 0;

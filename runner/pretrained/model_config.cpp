@@ -194,8 +194,7 @@ Result<Node> of_llama(const Node& resolved, const Node& model, const ShapeOf& sh
 
 }  // namespace
 
-Result<Node> config_of_recipe(const Node& resolved, const ShapeOf& shape_of,
-                              const std::vector<std::string>& labels) {
+Result<Node> config_of_recipe(const Node& resolved, const ShapeOf& shape_of, const std::vector<std::string>& labels) {
   const Node* model = resolved.find("model");
   const Node* type = model != nullptr && model->is_mapping() ? model->find("type") : nullptr;
   const std::string name = type != nullptr && type->is_string() ? type->as_string() : "";

@@ -35,14 +35,6 @@ double value_of(const std::string& label) {
   return value;
 }
 
-/// `a, b, c`, or the first few of many.
-std::string listed(const std::vector<std::string>& names) {
-  std::vector<std::string> first(names.begin(), names.begin() + std::min<std::ptrdiff_t>(kShown, std::ssize(names)));
-  for (std::string& name : first) name = runner::core::quote(name);
-  const std::string text = runner::core::joined(first);
-  return names.size() > kShown ? text + " and " + std::to_string(names.size() - kShown) + " more" : text;
-}
-
 const char* kind_of(const Node& value) {
   return value.is_null()       ? "null"
          : value.is_sequence() ? "a list"
@@ -70,6 +62,13 @@ bool has_all(const std::vector<std::string>& names, const std::vector<std::strin
 }
 
 }  // namespace
+
+std::string labels_text(const std::vector<std::string>& names) {
+  std::vector<std::string> first(names.begin(), names.begin() + std::min<std::ptrdiff_t>(kShown, std::ssize(names)));
+  for (std::string& name : first) name = runner::core::quote(name);
+  const std::string text = runner::core::joined(first);
+  return names.size() > kShown ? text + " and " + std::to_string(names.size() - kShown) + " more" : text;
+}
 
 Result<std::string> label_text(const Node& value, LabelKind kind, const std::string& key) {
   if (kind == LabelKind::kValues) {
@@ -115,8 +114,9 @@ std::optional<Failure> LabelTable::problem_of(const std::string& label) const {
   }
   if (!of_train_.empty() && class_among(of_train_, label) < 0) {
     const std::string near = runner::core::closest(bare(label), of_train_);
-    return Failure{"data.train has no record with the label " + shown(label) + ": its labels are " + listed(of_train_),
-                   near.empty() ? "give data.train records of all classes" : "did you mean " + near + "?"};
+    return Failure{
+        "data.train has no record with the label " + shown(label) + ": its labels are " + labels_text(of_train_),
+        near.empty() ? "give data.train records of all classes" : "did you mean " + near + "?"};
   }
   if (static_cast<std::int64_t>(labels_.size()) >= kClassesMax) {
     return Failure{"the set has more than " + with_commas(kClassesMax) + " labels that differ",

@@ -17,6 +17,9 @@ namespace components::data {
 /// one that is no label of this kind. `key`: its field.
 runner::core::Result<std::string> label_text(const runner::core::Node& value, LabelKind kind, const std::string& key);
 
+/// `"a", "b"`, of many the first ones.
+std::string labels_text(const std::vector<std::string>& names);
+
 /// Makes numbers of the labels of a set. Classes that are numbers are those from 0 to the largest one, or the model's
 /// where it has more. Those that are names are numbered as the training set or the model has them, or, where there is
 /// none that has them all, in the order of their bytes.

@@ -497,7 +497,8 @@ std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
   options.files = find_text_files(config.path, config.exclude, FileKind::kRecords, inputs);
   if (options.files.empty()) return nullptr;
   // New rows are predicted one and all.
-  const auto share = apply_split(inputs.new_rows ? std::nullopt : config.split, config.split_by == SplitBy::kFiles, "lines", options.files, inputs);
+  const auto share = apply_split(inputs.new_rows ? std::nullopt : config.split, config.split_by == SplitBy::kFiles,
+                                 "lines", options.files, inputs);
   if (!share) return nullptr;
   options.share = *share;
   options.max_seq_len = config.max_seq_len;

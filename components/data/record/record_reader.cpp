@@ -167,9 +167,21 @@ class Reader {
     keep(record, labelled);
   }
 
+  /// A head was trained for other classes.
+  void warn_of_other_labels() {
+    if (inputs_.train != nullptr || inputs_.label_names.empty() || labels_->names().empty()) return;
+    if (labels_->names() == inputs_.label_names) return;
+    inputs_.diagnostics.warning(split_or_path(),
+                                "data." + inputs_.name + " has labels that the model does not have: its own are " +
+                                    labels_text(labels_->names()) + ", and the model's " +
+                                    labels_text(inputs_.label_names),
+                                "use the model's names; or begin the head anew: init_from.exclude: \"head.*\"");
+  }
+
   /// Makes classes of the places of labels, and the target of all of them.
   void take_labels() {
     labels_->finish();
+    warn_of_other_labels();
     for (const Stored& stored : read_.sequences) {
       std::int32_t* const target = read_.values.data() + stored.at + stored.length;
       for (std::int64_t i = 0; i < stored.outputs; ++i) {

@@ -41,7 +41,7 @@ struct Provenance {
   std::string host;
   int cores = 0;
   std::int64_t memory_bytes = 0;
-  core::Node code;  ///< GitState::to_node(); null if not recorded
+  core::Node code;                  ///< GitState::to_node(); null if not recorded
   std::vector<std::string> labels;  ///< names of the classes that the model's head tells; empty where it tells none
 
   core::Node to_node() const;

@@ -183,10 +183,9 @@ std::string sequence_text(const SampleView& sample, const ViewStyle& style) {
     text += source + ", ";
   }
   text += core::with_commas(count) + " " + units_of(sample) + ", ";
-  text += !sample.label.empty() ? "label " + core::escape_for_terminal(sample.label)
-          : !sample.tags.empty()
-              ? core::with_commas(learnt.targets) + " with a tag"
-              : core::with_commas(learnt.targets) + " with loss";
+  text += !sample.label.empty()  ? "label " + core::escape_for_terminal(sample.label)
+          : !sample.tags.empty() ? core::with_commas(learnt.targets) + " with a tag"
+                                 : core::with_commas(learnt.targets) + " with loss";
   if (!several && !sample.parts.empty() && sample.parts.front().cut) text += ", cut";
   text += "\n";
   if (style.ids) return text + ids_text(sample, learnt, style);

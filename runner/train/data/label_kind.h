@@ -14,7 +14,8 @@ components::data::LabelKind label_kind(const resolve::Recipe& recipe);
 /// Names of the classes that the model's head tells, where its configuration has any: `id2label`, in order.
 std::vector<std::string> label_names(const resolve::Recipe& recipe);
 
-/// Names of the classes that the model's head tells of these texts; empty for another model, and where they are numbers.
+/// Names of the classes that the model's head tells of these texts; empty for another model, and where they are
+/// numbers.
 std::vector<std::string> names_of_classes(const resolve::Recipe& recipe, const components::data::Dataset& data);
 
 /// Names of the classes of a set, one of which is a sample's or a position's; empty where it has none.

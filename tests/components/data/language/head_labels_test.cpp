@@ -98,8 +98,10 @@ TEST_CASE("another set and a model number classes as they have them", "[data][js
   CHECK(class_names(*of_model) == Names{"pear", "plum", "apple"});
   CHECK(fetched(*of_model, {0, 1, 2}, kTarget) == Values{0, 2, 0});
   // A model that has other classes has none of these.
-  const auto others = good_data(block(), {.labels = LabelKind::kClass, .label_names = {"pear", "plum"}});
-  CHECK(class_names(*others) == Names{"apple", "pear"});
+  const auto others = tests::build_data(block(), {.labels = LabelKind::kClass, .label_names = {"pear", "plum"}});
+  REQUIRE(others.data != nullptr);
+  CHECK(class_names(*others.data) == Names{"apple", "pear"});
+  CHECK(says(others.messages, "its own are \"apple\", \"pear\", and the model's \"pear\", \"plum\""));
 }
 
 TEST_CASE("numbers of classes are what they are", "[data][jsonl][labels]") {
