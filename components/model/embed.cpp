@@ -17,17 +17,29 @@
 
 namespace components::model {
 
-Embed::Embed(const TensorSpec& ids, const TensorSpec& stream, const StackOptions& options, const TensorSpec* positions,
+Embed::Embed(const TensorSpec& ids, const TensorSpec& stream, const StackOptions& options, const BatchSpec& data,
              part::WeightMaker& weights)
     : BasicBlock("embed", ids, stream, weights),
       tied_(options.tied && options.head.of == HeadOptions::Of::kVocabulary),
+      decodes_(options.attention.causal),
       dropout_(options.dropout.embedding),
       scale_(options.embedding_scale),
       wte_(declared(), "wte", options.vocab_size, options.width, part::normal(options.deviation), options.padding_id) {
   if (options.learned_positions) {
-    wpe_.emplace(declared(), "wpe", options.positions, options.width, part::normal(options.deviation));
-    if (positions != nullptr) add_input(*positions);
+    if (options.after_padding) counted_after_ = options.padding_id;
+    wpe_.emplace(declared(), "wpe", options.positions, options.width, part::normal(options.deviation),
+                 counted_after_.value_or(-1));
+    const TensorSpec* positions = data.find(kPositions);
+    reads_positions_ = positions != nullptr;
+    if (reads_positions_) add_input(*positions);
   }
+  if (options.token_types > 0) {
+    wtt_.emplace(declared(), "wtt", options.token_types, options.width, part::normal(options.deviation));
+    const TensorSpec* types = data.find(kTokenTypes);
+    reads_types_ = types != nullptr;
+    if (reads_types_) add_input(*types);
+  }
+  if (options.embedding_norm) ln_e_.emplace(declared(), "ln_e", norm_of(options));
 }
 
 void Embed::forward(TensorMap& activations) const {
@@ -35,19 +47,28 @@ void Embed::forward(TensorMap& activations) const {
   // Where the head has the same weight, a sparse gradient is added to its dense one without filling a second one.
   // Only the CPU does that in a fixed order.
   at::Tensor x_BTC = scaled(wte_.forward(ids_BT, tied_ && training() && supports_own_kernels(wte_.weight())));
-  if (wpe_) {
-    const bool reads_positions = inputs().size() > 1;
-    at::Tensor packed_BT = reads_positions ? packed_positions(activations.at(kPositions)) : at::Tensor();
-    // Without values nothing says whether a row is packed.
-    if (reads_positions && ids_BT.is_meta()) packed_BT = activations.at(kPositions);
-    // A row of several documents may be longer than any of them.
-    RUNNER_ASSERT(packed_BT.defined() || ids_BT.size(1) <= wpe_->weight().size(0),
-                  "sequences are cut to max_seq_len, which was compared");
-    x_BTC = x_BTC + (packed_BT.defined() ? wpe_->forward(packed_BT) : wpe_->first(ids_BT.size(1)));
-  }
+  if (wpe_) x_BTC = x_BTC + of_positions(ids_BT, activations);
+  // Without types each token is of the first.
+  if (wtt_) x_BTC = x_BTC + (reads_types_ ? wtt_->forward(activations.at(kTokenTypes)) : wtt_->first(1));
+  if (ln_e_) x_BTC = ln_e_->forward(x_BTC);
   const std::optional<Dropout> dropout =
       training() && dropout_ > 0 ? std::make_optional<Dropout>(dropout_, x_BTC) : std::nullopt;
   write(activations, drop(std::move(x_BTC), dropout, dropout_, 0));
+}
+
+/// [B, T, C], or [T, C] for all rows.
+at::Tensor Embed::of_positions(const at::Tensor& ids_BT, const TensorMap& activations) const {
+  if (counted_after_ && !reads_positions_) {
+    const at::Tensor real_BT = ids_BT.ne(*counted_after_).to(at::kLong);
+    return wpe_->forward(real_BT.cumsum(1) * real_BT + *counted_after_);
+  }
+  at::Tensor packed_BT = reads_positions_ ? packed_positions(activations.at(kPositions)) : at::Tensor();
+  // Without values nothing says whether a row is packed.
+  if (reads_positions_ && ids_BT.is_meta()) packed_BT = activations.at(kPositions);
+  // A row of several documents may be longer than any of them.
+  RUNNER_ASSERT(packed_BT.defined() || ids_BT.size(1) <= wpe_->weight().size(0),
+                "sequences are cut to max_seq_len, which was compared");
+  return packed_BT.defined() ? wpe_->forward(packed_BT) : wpe_->first(ids_BT.size(1));
 }
 
 void Embed::decode(TensorMap& activations, part::CachedPass& pass) const {

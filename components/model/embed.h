@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -8,18 +9,18 @@
 #include "components/model/stack.h"
 #include "components/ops/dropout.h"
 #include "components/part/embedding.h"
+#include "components/part/norm.h"
 
 namespace components::model {
 
-/// ids -> token vectors, plus those of the positions when they are learned.
+/// ids -> token vectors, plus those of the positions when they are learned, and those of the token types.
 class Embed final : public block::BasicBlock {
  public:
-  /// `positions`: those of the batch, where it has some.
-  Embed(const TensorSpec& ids, const TensorSpec& stream, const StackOptions& options, const TensorSpec* positions,
+  Embed(const TensorSpec& ids, const TensorSpec& stream, const StackOptions& options, const BatchSpec& data,
         part::WeightMaker& weights);
 
   void forward(TensorMap& activations) const override;
-  bool decodes() const override { return true; }
+  bool decodes() const override { return decodes_; }
   void decode(TensorMap& activations, part::CachedPass& pass) const override;
   std::vector<std::string> lowered_weights() const override { return {"wte.weight"}; }
 
@@ -27,11 +28,14 @@ class Embed final : public block::BasicBlock {
 
  private:
   at::Tensor scaled(const at::Tensor& x) const;
+  at::Tensor of_positions(const at::Tensor& ids_BT, const TensorMap& activations) const;
 
-  bool tied_;
+  bool tied_, decodes_, reads_positions_ = false, reads_types_ = false;
   double dropout_, scale_;
+  std::optional<std::int64_t> counted_after_;  // the id of the padding, over which positions are not counted
   part::Embedding wte_;
-  std::optional<part::Embedding> wpe_;
+  std::optional<part::Embedding> wpe_, wtt_;
+  std::optional<part::Norm> ln_e_;
 };
 
 }  // namespace components::model

@@ -29,7 +29,7 @@ std::shared_ptr<Model> make(const Config& config, const Inputs& inputs) {
     options.learned_positions = true;
   }
   options.tied = config.tie_embeddings;
-  options.dropout = {config.dropout, config.dropout, config.dropout};
+  options.dropout = {config.dropout, config.dropout, config.dropout, config.dropout};
   // Residual branches add up over depth, so their last projections start smaller (GPT-2).
   options.residual_deviation = options.deviation / std::sqrt(2.0 * static_cast<double>(config.n_layer));
   return make_stack(options, inputs);

@@ -16,49 +16,90 @@
 #include "components/model/late_gradient.h"
 #include "components/model/stack_pass.h"
 #include "components/ops/dropout.h"
+#include "components/part/activation.h"
 #include "components/part/cached/cached.h"
 #include "components/part/linear.h"
 #include "components/part/norm.h"
 #include "components/part/weight.h"
 #include "components/tensor/tensors.h"
+#include "runner/core/error.h"
 
 namespace components::model {
 namespace {
 
-/// The last norm and the projection to the vocabulary, whose weight may be the token embedding's.
+part::LinearOptions projection(const StackOptions& options, std::int64_t outputs, bool bias) {
+  return {options.width, outputs, part::normal(options.deviation),
+          bias ? std::make_optional(part::constant(0.0)) : std::nullopt};
+}
+
+/// What stands before the projection: the norm of the last block's stream, and HeadOptions::dense, as far as the model
+/// has them.
+class Before {
+ public:
+  Before(part::Declared& declared, const StackOptions& options) : dense_(options.head.dense) {
+    if (options.final_norm) ln_f_.emplace(declared, "ln_f", norm_of(options));
+    if (!dense_) return;
+    linear_.emplace(declared, "head.dense", projection(options, options.width, dense_->bias));
+    if (dense_->norm) norm_.emplace(declared, "head.norm", norm_of(options));
+  }
+
+  const part::Norm* ln_f() const { return ln_f_ ? &*ln_f_ : nullptr; }
+  at::Tensor normed(const at::Tensor& x) const { return ln_f_ ? ln_f_->forward(x) : x; }
+  at::Tensor through_dense(const at::Tensor& x) const {
+    if (!linear_) return x;
+    const at::Tensor y = part::activate(dense_->activation, linear_->forward(x));
+    return norm_ ? norm_->forward(y) : y;
+  }
+  double flops() const { return linear_ ? 2.0 * static_cast<double>(linear_->weight().tensor().numel()) : 0.0; }
+
+ private:
+  std::optional<HeadOptions::Dense> dense_;
+  std::optional<part::Norm> ln_f_;
+  std::optional<part::Linear> linear_;
+  std::optional<part::Norm> norm_;
+};
+
+/// The projection to the vocabulary, whose weight may be the token embedding's.
 class VocabularyHead final : public block::BasicBlock {
  public:
   VocabularyHead(const TensorSpec& stream, const StackOptions& options, const at::Tensor& token_weight,
                  part::WeightMaker& weights)
       : BasicBlock("head", stream, {kOutput, Dtype::kFloat32, {kBatch, kTime, options.vocab_size}}, weights),
         tied_(options.tied),
+        decodes_(options.attention.causal),
         divisor_(options.logit_divisor),
         cap_(options.logit_cap),
-        ln_f_(declared(), "ln_f", norm_of(options)) {
+        before_(declared(), options) {
     if (tied_) {
       weight_VC_ = part::Weight(token_weight);
     } else {
       weight_VC_ = part::Weight(parameter(
           add_parameter("head.weight", {options.vocab_size, options.width}, part::normal(options.deviation))));
     }
+    if (options.head.bias) {
+      bias_ = part::Weight(parameter(add_parameter("head.bias", {options.vocab_size}, part::constant(0.0))));
+    }
   }
 
   void forward(TensorMap& activations) const override {
-    write(activations, finished(at::linear(ln_f_.forward(read(activations)), weight_VC_.tensor())));
+    const at::Tensor hidden = before_.through_dense(before_.normed(read(activations)));
+    write(activations, finished(bias_.defined() ? at::linear(hidden, weight_VC_.tensor(), bias_.tensor())
+                                                : at::linear(hidden, weight_VC_.tensor())));
   }
 
-  /// A cap is of each logit, which the loss in pieces does not ask for.
-  bool gives_hidden() const override { return cap_ == 0; }
+  /// A cap or a bias is of each logit, which the loss in pieces does not ask for.
+  bool gives_hidden() const override { return cap_ == 0 && !bias_.defined(); }
   void forward_hidden(TensorMap& activations) const override {
     if (!gives_hidden()) return forward(activations);
-    const at::Tensor hidden = ln_f_.forward(read(activations));
+    const at::Tensor hidden = before_.through_dense(before_.normed(read(activations)));
     activations.set(kHidden, divisor_ == 1.0 ? hidden : hidden / divisor_);
     activations.set(kProjection, tied_ ? with_late_gradient(weight_VC_.tensor()) : weight_VC_.tensor());
   }
 
-  bool decodes() const override { return true; }
+  bool decodes() const override { return decodes_; }
   void decode(TensorMap& activations, part::CachedPass& pass) const override {
-    write(activations, finished(part::cached_head(read(activations), ln_f_, weight_VC_, pass)));
+    RUNNER_ASSERT(decodes_ && before_.ln_f() != nullptr, "a model that generates text is asked with that alone");
+    write(activations, finished(part::cached_head(read(activations), *before_.ln_f(), weight_VC_, pass)));
   }
 
   std::vector<block::Tie> ties() const override {
@@ -68,7 +109,7 @@ class VocabularyHead final : public block::BasicBlock {
   std::vector<std::string> lowered_weights() const override { return {tied_ ? "wte.weight" : "head.weight"}; }
 
   double forward_flops(std::int64_t positions) const override {
-    return 2.0 * static_cast<double>(positions) * static_cast<double>(weight_VC_.tensor().numel());
+    return static_cast<double>(positions) * (before_.flops() + 2.0 * static_cast<double>(weight_VC_.tensor().numel()));
   }
 
  private:
@@ -77,46 +118,62 @@ class VocabularyHead final : public block::BasicBlock {
     return cap_ > 0 ? at::tanh(logits / cap_) * cap_ : logits;
   }
 
-  bool tied_;
+  bool tied_, decodes_;
   double divisor_, cap_;
-  part::Norm ln_f_;
-  part::Weight weight_VC_;
+  Before before_;
+  part::Weight weight_VC_, bias_;
 };
+
 /// The projection to classes, of each text or of each position.
 class ClassHead final : public block::BasicBlock {
  public:
   ClassHead(const TensorSpec& stream, const BatchSpec& data, const StackOptions& options, part::WeightMaker& weights)
       : BasicBlock("head", stream, output_of(options.head), weights),
         options_(options.head),
-        ln_f_(declared(), "ln_f", norm_of(options)),
-        linear_(declared(), "head",
-                {options.width, options.head.classes, part::normal(options.deviation),
-                 options.head.bias ? std::make_optional(part::constant(0.0)) : std::nullopt}) {
-    if (options_.of != HeadOptions::Of::kTexts) return;
-    add_input({kInput, Dtype::kInt64, {kBatch, kTime}, false});
+        before_(declared(), options),
+        linear_(declared(), "head", projection(options, options.head.classes, options.head.bias)) {
     const TensorSpec* mask = data.find(kAttentionMask);
+    if (options_.of != HeadOptions::Of::kTexts || options_.pool == HeadOptions::Pool::kFirst) return;
+    if (options_.pool == HeadOptions::Pool::kLast) add_input({kInput, Dtype::kInt64, {kBatch, kTime}, false});
     reads_mask_ = mask != nullptr;
     if (reads_mask_) add_input(*mask);
   }
 
   void forward(TensorMap& activations) const override {
     at::Tensor x = read(activations);
-    if (options_.of == HeadOptions::Of::kTexts) x = of_last(x, activations);
-    x = ln_f_.forward(x);
-    const std::optional<Dropout> dropout =
-        training() && options_.dropout > 0 ? std::make_optional<Dropout>(options_.dropout, x) : std::nullopt;
-    write(activations, linear_.forward(drop(std::move(x), dropout, options_.dropout, 0)));
+    if (options_.of == HeadOptions::Of::kTexts) {
+      x = pooled(x, activations);
+    } else {
+      x = before_.normed(x);
+    }
+    const bool drops = training() && (options_.first_dropout > 0 || options_.dropout > 0);
+    const std::optional<Dropout> dropout = drops ? std::make_optional<Dropout>(options_.dropout, x) : std::nullopt;
+    x = before_.through_dense(drop(std::move(x), dropout, options_.first_dropout, 0));
+    write(activations, linear_.forward(drop(std::move(x), dropout, options_.dropout, 1)));
   }
 
   double forward_flops(std::int64_t positions) const override {
     const double read = options_.of == HeadOptions::Of::kTexts ? 1.0 : static_cast<double>(positions);
-    return 2.0 * read * static_cast<double>(linear_.weight().tensor().numel());
+    return read * (before_.flops() + 2.0 * static_cast<double>(linear_.weight().tensor().numel()));
   }
 
  private:
   static TensorSpec output_of(const HeadOptions& head) {
     if (head.of == HeadOptions::Of::kTexts) return {kOutput, Dtype::kFloat32, {kBatch, head.classes}};
     return {kOutput, Dtype::kFloat32, {kBatch, kTime, head.classes}};
+  }
+
+  /// Normed. Where one position speaks for a text it is taken first: a norm is of each position by itself.
+  at::Tensor pooled(const at::Tensor& x_BTC, const TensorMap& activations) const {
+    switch (options_.pool) {
+      case HeadOptions::Pool::kLast: return before_.normed(of_last(x_BTC, activations));
+      case HeadOptions::Pool::kFirst: return before_.normed(x_BTC.select(1, 0));
+      case HeadOptions::Pool::kMean: break;
+    }
+    const at::Tensor normed_BTC = before_.normed(x_BTC);
+    if (!reads_mask_) return normed_BTC.mean(1);
+    const at::Tensor real_BT1 = activations.at(kAttentionMask).to(normed_BTC.scalar_type()).unsqueeze(2);
+    return (normed_BTC * real_BT1).sum(1) / real_BT1.sum(1);
   }
 
   /// The last position of each text that is no padding, by the mask and by its id; the first where there is none.
@@ -134,7 +191,7 @@ class ClassHead final : public block::BasicBlock {
 
   HeadOptions options_;
   bool reads_mask_ = false;
-  part::Norm ln_f_;
+  Before before_;
   part::Linear linear_;
 };
 

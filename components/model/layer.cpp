@@ -41,9 +41,10 @@ std::optional<part::Norm> norm_if(bool wanted, part::Declared& declared, const s
 
 /// The mask, where it changes what a real position of this batch sees. Elsewhere than on the CPU it is not read, and
 /// taken.
-at::Tensor needed_mask(const at::Tensor& mask_BT) {
-  if (mask_BT.is_meta()) return supports_own_kernels(mask_BT) ? at::Tensor() : mask_BT;
+at::Tensor needed_mask(const at::Tensor& mask_BT, bool causal) {
+  if (mask_BT.is_meta()) return supports_own_kernels(mask_BT) && causal ? at::Tensor() : mask_BT;
   if (!mask_BT.is_cpu()) return mask_BT;
+  if (!causal) return mask_BT.all().item<bool>() ? at::Tensor() : mask_BT;
   const at::Tensor dense = mask_BT.to(at::kBool).contiguous();
   const auto* const real = dense.const_data_ptr<bool>();
   const std::int64_t positions = dense.size(1);
@@ -81,17 +82,19 @@ class Layer final : public block::BasicBlock {
         width_(options.width),
         residual_scale_(options.residual_scale),
         rotation_(std::move(rotation)),
-        ln_1_(norm_if(options.norms != NormPlace::kAfter, declared(), name + ".ln_1", options)),
+        is_after_sums_(options.norms == NormPlace::kSums),
+        ln_1_(norm_if(options.norms != NormPlace::kAfter && (layer > 0 || options.first_norm), declared(),
+                      name + ".ln_1", options)),
         attention_(declared(), name + ".attn",
                    {attention_of(options, layer), options.width, options.qkv_bias, options.out_bias,
                     part::normal(options.deviation), part::normal(options.residual_deviation), options.query_norm,
                     options.norm}),
-        post_1_(norm_if(options.norms != NormPlace::kBefore, declared(), name + ".post_1", options)),
+        post_1_(norm_if(has_post(options.norms), declared(), name + ".post_1", options)),
         ln_2_(norm_if(options.norms != NormPlace::kAfter, declared(), name + ".ln_2", options)),
         mlp_(declared(), name + ".mlp",
              {options.width, options.mlp_width, options.activation, options.gated, options.mlp_bias,
               part::normal(options.deviation), part::normal(options.residual_deviation)}),
-        post_2_(norm_if(options.norms != NormPlace::kBefore, declared(), name + ".post_2", options)) {
+        post_2_(norm_if(has_post(options.norms), declared(), name + ".post_2", options)) {
     for (const TensorSpec* tensor : {reads.mask, reads.positions}) {
       if (tensor != nullptr) add_input(*tensor);
     }
@@ -99,10 +102,12 @@ class Layer final : public block::BasicBlock {
 
   void forward(TensorMap& activations) const override {
     const at::Tensor& x_BTC = read(activations);
-    const std::optional<Dropout> dropout = training() && (dropout_.attention > 0 || dropout_.residual > 0)
-                                               ? std::make_optional<Dropout>(dropout_.residual, x_BTC)
-                                               : std::nullopt;
-    const at::Tensor mask_BT = reads_mask_ ? needed_mask(activations.at(kAttentionMask)) : at::Tensor();
+    const std::optional<Dropout> dropout =
+        training() && (dropout_.attention > 0 || dropout_.residual > 0 || dropout_.mlp > 0)
+            ? std::make_optional<Dropout>(dropout_.residual, x_BTC)
+            : std::nullopt;
+    const at::Tensor mask_BT =
+        reads_mask_ ? needed_mask(activations.at(kAttentionMask), attention_.options().causal) : at::Tensor();
     const at::Tensor packed_BT = reads_positions_ ? packed_positions(activations.at(kPositions)) : at::Tensor();
     const auto rows = reads_mask_ || reads_positions_ ? part::ragged_rows(activations) : std::nullopt;
     const bool drops = dropout && dropout_.attention > 0;
@@ -119,17 +124,18 @@ class Layer final : public block::BasicBlock {
                                    packed_BT.defined() ? &packed_BT : nullptr,
                                    rows ? &*rows : nullptr};
     if (fused_kernels() && fits) return write(activations, fused(x_BTC, pass, dropout));
+    if (is_after_sums_) return write(activations, normed_sums(x_BTC, pass, dropout));
     const at::Tensor attended = attention_.forward(part::normed(norms.before_attention, x_BTC), rotation_.get(), pass);
-    const auto added = [&](const part::Norm* after, const at::Tensor& branch, std::uint32_t mask) {
-      const at::Tensor out = drop(part::normed(after, branch), dropout, dropout_.residual, mask);
+    const auto added = [&](const part::Norm* after, const at::Tensor& branch, double rate, std::uint32_t mask) {
+      const at::Tensor out = drop(part::normed(after, branch), dropout, rate, mask);
       return residual_scale_ == 1.0 ? out : out * residual_scale_;
     };
-    const at::Tensor y_BTC = x_BTC + added(norms.after_attention, attended, kOfProjection);
+    const at::Tensor y_BTC = x_BTC + added(norms.after_attention, attended, dropout_.residual, kOfProjection);
     const at::Tensor out_BTC = mlp_.forward(part::normed(norms.before_mlp, y_BTC));
-    write(activations, y_BTC + added(norms.after_mlp, out_BTC, kOfMlp));
+    write(activations, y_BTC + added(norms.after_mlp, out_BTC, dropout_.mlp, kOfMlp));
   }
 
-  bool decodes() const override { return true; }
+  bool decodes() const override { return attention_.options().causal; }
   void decode(TensorMap& activations, part::CachedPass& pass) const override {
     const part::CachedBlock block{branch_norms(), attention_, rotation_.get(), mlp_, residual_scale_, number_};
     write(activations, part::cached_block(read(activations), block, pass));
@@ -174,14 +180,27 @@ class Layer final : public block::BasicBlock {
                qkv = static_cast<double>((o.heads + 2 * o.kv_heads) * o.head);
     const auto hidden = static_cast<double>(mlp_.options().hidden);
     const double projections = 2.0 * t * c * (qkv + mixed + (mlp_.options().gated ? 3.0 : 2.0) * hidden);
-    const double seen = o.window > 0 && o.window < positions
-                            ? static_cast<double>(o.window) * (t - (static_cast<double>(o.window) - 1.0) / 2.0)
-                            : t * (t + 1.0) / 2.0;  // pairs of positions
+    const bool narrow = o.window > 0 && o.window < positions;
+    const auto w = static_cast<double>(o.window);
+    const double behind = narrow ? w * (t - (w - 1.0) / 2.0) : t * (t + 1.0) / 2.0;
+    // Pairs of positions. Both ways, a window lies on either side of the position itself.
+    const double seen = o.causal ? behind : narrow ? t + 2.0 * (w * t - w * (w + 1.0) / 2.0) : t * t;
     return projections + 2.0 * 2.0 * mixed * seen;  // scores and values
   }
 
  private:
+  /// As in BERT: the stream is normed after each branch has been added.
+  at::Tensor normed_sums(const at::Tensor& x_BTC, const part::AttentionPass& pass,
+                         const std::optional<Dropout>& dropout) const {
+    const at::Tensor attended = attention_.forward(x_BTC, rotation_.get(), pass);
+    const at::Tensor y_BTC = ln_1_->forward(x_BTC + drop(attended, dropout, dropout_.residual, kOfProjection));
+    return ln_2_->forward(y_BTC + drop(mlp_.forward(y_BTC), dropout, dropout_.mlp, kOfMlp));
+  }
+
+  static bool has_post(NormPlace place) { return place == NormPlace::kAfter || place == NormPlace::kAround; }
+
   part::BranchNorms branch_norms() const {
+    if (is_after_sums_) return {};
     const auto of = [](const std::optional<part::Norm>& norm) { return norm ? &*norm : nullptr; };
     return {of(ln_1_), of(post_1_), of(ln_2_), of(post_2_)};
   }
@@ -216,7 +235,7 @@ class Layer final : public block::BasicBlock {
       mixed = attend(qkv.out, x_BTC.size(1));
     }
     return part::fused_output_mlp(qkv.stream, mixed, attention_.proj(), *ln_2_, mlp_,
-                                  {mask(dropout_.residual, kOfProjection), mask(dropout_.residual, kOfMlp)});
+                                  {mask(dropout_.residual, kOfProjection), mask(dropout_.mlp, kOfMlp)});
   }
 
   std::size_t number_;  // among the layers
@@ -225,6 +244,7 @@ class Layer final : public block::BasicBlock {
   std::int64_t width_;
   double residual_scale_;
   std::shared_ptr<const part::Rotation> rotation_;
+  bool is_after_sums_;
   std::optional<part::Norm> ln_1_;
   part::SelfAttention attention_;
   std::optional<part::Norm> post_1_, ln_2_;

@@ -90,15 +90,15 @@ std::shared_ptr<Model> make_stack(const StackOptions& options, const Inputs& inp
   };
   const std::shared_ptr<const part::Rotation> rotation = rotation_of(options.rotary);
   const std::shared_ptr<const part::Rotation> local = rotation_of(options.local_rotary);
-  // No position looks at later ones: padding at the end changes nothing.
+  // Where no position looks at later ones, padding at the end changes nothing.
   const TensorSpec* mask = inputs.data.find(kAttentionMask);
-  if (mask != nullptr && !mask->scattered) mask = nullptr;
+  if (mask != nullptr && options.attention.causal && !mask->scattered) mask = nullptr;
   const LayerReads reads{mask, inputs.data.find(kPositions)};
   if (reads.positions != nullptr && !(fits_packing(rotation.get(), inputs) && fits_packing(local.get(), inputs))) {
     return nullptr;
   }
   std::vector<std::unique_ptr<block::Block>> blocks;
-  auto embed = std::make_unique<Embed>(ids, stream, options, reads.positions, inputs.weights);
+  auto embed = std::make_unique<Embed>(ids, stream, options, inputs.data, inputs.weights);
   const Embed& tokens = *embed;
   blocks.push_back(std::move(embed));
   for (std::int64_t i = 0; i < options.layers; ++i) {

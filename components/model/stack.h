@@ -15,22 +15,32 @@ namespace components::model {
 
 /// Fractions that training leaves out.
 struct StackDropout {
-  double embedding = 0, attention = 0, residual = 0;
-  bool any() const { return embedding > 0 || attention > 0 || residual > 0; }
+  double embedding = 0, attention = 0;
+  double residual = 0, mlp = 0;  ///< of what attention and the MLP add to the stream
 };
 
-/// Where the norms of a block stand: before its branches, after them (OLMo 2), or around them (Gemma 2).
-enum class NormPlace { kBefore, kAfter, kAround };
+/// Where the norms of a block stand: before its branches, after them (OLMo 2), around them (Gemma 2), or after the sums
+/// of the branches and the stream (BERT).
+enum class NormPlace { kBefore, kAfter, kAround, kSums };
 
 /// What the stream becomes after the last block: logits of the vocabulary at each position, or of classes, of each
 /// text or of each of its positions.
 struct HeadOptions {
   enum class Of { kVocabulary, kTexts, kPositions };
+  /// What of a text goes to the projection: its last position, its first, or the mean of all that are no padding.
+  enum class Pool { kLast, kFirst, kMean };
+  /// A layer before the projection: linear, activation, and a norm or none.
+  struct Dense {
+    part::Activation activation = part::Activation::kTanh;
+    bool bias = true, norm = false;
+  };
   Of of = Of::kVocabulary;
-  std::int64_t classes = 0;                ///< of texts or positions
-  bool bias = false;                       ///< of the projection to classes
-  std::optional<std::int64_t> padding_id;  ///< of texts: where the last one of another id speaks for them
-  double dropout = 0;                      ///< before the projection to classes
+  Pool pool = Pool::kLast;   ///< of texts
+  std::int64_t classes = 0;  ///< of texts or positions
+  bool bias = false;         ///< of the projection
+  std::optional<Dense> dense;
+  std::optional<std::int64_t> padding_id;  ///< of kLast: an id that is not the last one
+  double first_dropout = 0, dropout = 0;   ///< of classes: before `dense`, and before the projection
 };
 
 /// A stack of transformer blocks: what GPT-2, Llama and their like have in common, and where they differ. Weights begin
@@ -47,7 +57,12 @@ struct StackOptions {
   std::int64_t mlp_width = 0;
   part::Activation activation = part::Activation::kGeluTanh;
   bool gated = false, mlp_bias = true;
+  std::int64_t token_types = 0;  ///< > 0: vectors of them are added to those of the tokens
   bool learned_positions = false;
+  bool after_padding = false;   ///< learned positions are counted over ids that are no padding, from padding_id + 1
+  bool embedding_norm = false;  ///< of their sum
+  bool first_norm = true;       ///< whether block 0 has a norm before attention
+  bool final_norm = true;       ///< before the head
   std::optional<part::RotaryOptions> rotary;
   std::optional<part::RotaryOptions> local_rotary;  ///< of blocks with a window, where theirs differs
   std::vector<bool> rotated;                        ///< by block: whether `rotary` is for it; empty: for all
@@ -62,9 +77,10 @@ struct StackOptions {
   double residual_deviation = 0.02;  ///< of the projections that add to the stream
 };
 
-/// Blocks `embed` (`wte`, `wpe`), `h.0` ... (`ln_1`, `attn_qkv`, `attn_q_norm`, `attn_k_norm`, `attn_proj`, `post_1`,
-/// `ln_2`, `mlp_fc`, `mlp_proj`, `post_2`, as far as the options ask for them) and `head` (`ln_f`, and `head` when it
-/// is not tied). Reads ids [B, T], gives logits [B, T, V], or of a head of classes [B, C] or [B, T, C].
+/// Blocks `embed` (`wte`, `wpe`, `wtt`, `ln_e`), `h.0` ... (`ln_1`, `attn_qkv`, `attn_q_norm`, `attn_k_norm`,
+/// `attn_proj`, `post_1`, `ln_2`, `mlp_fc`, `mlp_proj`, `post_2`, as far as the options ask for them) and `head`
+/// (`ln_f`, `head.dense`, `head.norm`, `head` when it is not tied). Reads ids [B, T], gives logits [B, T, V], or of a
+/// head of classes [B, C] or [B, T, C]. A stack that looks both ways reads the mask of a padded batch.
 std::shared_ptr<Model> make_stack(const StackOptions& options, const Inputs& inputs);
 
 /// Positions that a model needs for these data: of rows with several sequences those of the longest sequence.

@@ -75,6 +75,7 @@ part::AttentionOptions attention_of(const Facts& facts) {
           .kv_heads = facts.integer("kv_heads", heads),
           .head = facts.head(),
           .scale = facts.scale_of_scores(),
+          .causal = !facts.flag("both_ways"),
           .cap = facts.number("score_cap", 0)};
 }
 
@@ -92,14 +93,22 @@ StackOptions options_of(const Facts& facts) {
   options.query_norm = queries == "head"  ? part::QueryNorm::kHead
                        : queries == "all" ? part::QueryNorm::kAll
                                           : part::QueryNorm::kNone;
-  options.norms = place == "after" ? NormPlace::kAfter : place == "around" ? NormPlace::kAround : NormPlace::kBefore;
+  options.norms = place == "after"    ? NormPlace::kAfter
+                  : place == "around" ? NormPlace::kAround
+                  : place == "sums"   ? NormPlace::kSums
+                                      : NormPlace::kBefore;
   options.norm.kind = norm_kind(facts.text("norm"));
-  options.norm.bias = options.norm.kind == part::NormOptions::Kind::kLayer;
+  options.norm.bias = options.norm.kind == part::NormOptions::Kind::kLayer && facts.flag("norm_bias", true);
+  options.embedding_norm = facts.flag("embedding_norm");
+  options.first_norm = facts.flag("first_norm", true);
+  options.final_norm = facts.flag("final_norm", true);
+  options.token_types = facts.integer("token_types", 0);
   options.norm.eps = facts.number("norm_eps", options.norm.eps);
   options.mlp_width = facts.integer("mlp_width", 4 * options.width);
   options.gated = facts.flag("gated");
   options.mlp_bias = facts.flag("mlp_bias");
   options.learned_positions = facts.flag("learned_positions");
+  options.after_padding = facts.flag("positions_after_padding");
   options.rotated = facts.rotated();
   if (const Node* rotary = facts.find("rotary")) {
     const Node *full = rotary->find(runner::pretrained::kFullAttention),
@@ -116,6 +125,7 @@ StackOptions options_of(const Facts& facts) {
   options.tied = facts.flag("tied");
   options.dropout = {facts.number("embedding_dropout", 0), facts.number("attention_dropout", 0),
                      facts.number("residual_dropout", 0)};
+  options.dropout.mlp = facts.number("mlp_dropout", options.dropout.residual);
   options.deviation = options.residual_deviation = facts.number("deviation", options.deviation);
   if (facts.flag("scaled_residuals"))
     options.residual_deviation /= std::sqrt(2.0 * static_cast<double>(options.layers));
@@ -139,7 +149,7 @@ const runner::pretrained::ModelType* type_of(const Config& config, const Node& c
   if (!by_class.head.empty()) return &by_class;
   inputs.diagnostics.error(inputs.block.location(),
                            "the configuration of this " + by_class.name + " names no class with a head",
-                           "set model.head to " + runner::core::joined(heads, " or "));
+                           "set model.head to one of " + runner::core::joined(heads));
   return nullptr;
 }
 
@@ -205,45 +215,82 @@ bool fits_problem(const Node& config, const Inputs& inputs) {
   return false;
 }
 
-/// The head, but for the vocabulary's. False, and an error, when recipe, configuration and data do not fit together.
-bool settle_head(const Config& config, const runner::pretrained::ModelType& type, const Facts& facts,
-                 const Node& checked, const Inputs& inputs, StackOptions& options) {
-  if (type.is_language_model()) {
-    if (!config.num_labels) return true;
-    inputs.diagnostics.error(inputs.block.find("num_labels")->location(),
-                             "num_labels is set, but the model's head is " + type.head,
-                             "remove it, or set head: sequence_classification");
-    return false;
+/// Of that role. Nothing, and an error, when roux does not compute what the configuration names.
+std::optional<part::Activation> activation_of(const Facts& facts, const std::string& role, const Inputs& inputs) {
+  const std::string name = facts.text(role);
+  const std::optional<part::Activation> activation = part::activation_named(facts.meaning("activation_names", name));
+  if (!activation) {
+    inputs.diagnostics.error(facts.find(role)->location(),
+                             facts.field(role) + " is " + name + ", which roux does not compute",
+                             std::string("it computes ") + part::activation_names());
   }
-  const bool of_texts = type.head == runner::pretrained::kSequenceClassification;
+  return activation;
+}
+
+/// Which position speaks for a text. Nothing, and an error, when Transformers has no such way.
+std::optional<HeadOptions::Pool> pool_of(const Facts& facts, const Inputs& inputs) {
+  const std::string name = facts.text("output.pool");
+  if (name == "cls") return HeadOptions::Pool::kFirst;
+  if (name == "mean") return HeadOptions::Pool::kMean;
+  if (name == "last") return HeadOptions::Pool::kLast;
+  inputs.diagnostics.error(facts.find("output.pool")->location(),
+                           facts.field("output.pool") + " is " + name + ", which Transformers does not have",
+                           "it has cls and mean");
+  return std::nullopt;
+}
+
+/// Of a head for classes. False, and an error, when recipe, configuration and data do not fit together.
+bool settle_classes(const Config& config, const std::string& name, const Facts& facts, const Node& checked,
+                    const Inputs& inputs, HeadOptions& head) {
+  const bool of_texts = name == runner::pretrained::kSequenceClassification;
   if (inputs.data.find(kPositions) != nullptr) {
     inputs.diagnostics.error(inputs.block.location(),
                              "a head of classes reads one text from a row, and the data put several into each",
                              "remove packing from the data");
     return false;
   }
-  if (!fits_target(type.head, of_texts, inputs) || (of_texts && !fits_problem(checked, inputs))) return false;
+  if (!fits_target(name, of_texts, inputs) || (of_texts && !fits_problem(checked, inputs))) return false;
   const std::optional<std::int64_t> labels = labels_of(config, facts, inputs);
-  if (!labels) return false;
-  options.head.of = of_texts ? HeadOptions::Of::kTexts : HeadOptions::Of::kPositions;
-  options.head.classes = *labels;
-  options.head.bias = facts.flag("output.bias");
-  options.head.dropout =
-      config.dropout && facts.has("output.dropout") ? *config.dropout : facts.number("output.dropout", 0);
-  if (const Node* padding = facts.find("output.padding")) options.head.padding_id = padding->as_integer();
+  const std::optional<HeadOptions::Pool> pool =
+      of_texts ? pool_of(facts, inputs) : std::make_optional(HeadOptions::Pool::kFirst);
+  if (!labels || !pool) return false;
+  head.of = of_texts ? HeadOptions::Of::kTexts : HeadOptions::Of::kPositions;
+  head.pool = *pool;
+  head.classes = *labels;
+  const auto rate = [&](const char* role) {
+    return config.dropout && facts.has(role) ? *config.dropout : facts.number(role, 0);
+  };
+  head.first_dropout = rate("output.first_dropout");
+  head.dropout = rate("output.dropout");
+  if (const Node* padding = facts.find("output.padding")) head.padding_id = padding->as_integer();
   return true;
 }
 
-/// Nothing, and an error, when roux does not compute what the configuration names.
-std::optional<part::Activation> activation_of(const Facts& facts, const Inputs& inputs) {
-  const std::string name = facts.text("activation");
-  const std::optional<part::Activation> activation = part::activation_named(facts.meaning("activation_names", name));
-  if (!activation) {
-    inputs.diagnostics.error(facts.find("activation")->location(),
-                             facts.field("activation") + " is " + name + ", which roux does not compute",
-                             std::string("it computes ") + part::activation_names());
+/// False, and an error, where the target is the next token, which a model that looks both ways has seen.
+bool fits_masked(const runner::pretrained::ModelType& type, const Inputs& inputs) {
+  const TensorSpec* target = inputs.data.find(kTarget);
+  if (type.head != runner::pretrained::kMaskedLm || target == nullptr || target->has_ignored) return true;
+  inputs.diagnostics.error(
+      inputs.block.location(), type.name + " looks at the whole text, and the data's target is each next token of it",
+      "use data whose target is the ids that were masked, or a model for causal language modelling");
+  return false;
+}
+
+/// Of any head. False, and an error, when recipe, configuration and data do not fit together.
+bool settle_head(const Config& config, const runner::pretrained::ModelType& type, const Facts& facts,
+                 const Node& checked, const Inputs& inputs, HeadOptions& head) {
+  head.bias = facts.flag("output.bias");
+  if (facts.has("output.dense")) {
+    const std::optional<part::Activation> activation = activation_of(facts, "output.dense", inputs);
+    if (!activation) return false;
+    head.dense = HeadOptions::Dense{*activation, facts.flag("output.dense_bias"), facts.flag("output.dense_norm")};
   }
-  return activation;
+  if (!type.is_language_model()) return settle_classes(config, type.head, facts, checked, inputs, head);
+  if (!config.num_labels) return fits_masked(type, inputs);
+  inputs.diagnostics.error(inputs.block.find("num_labels")->location(),
+                           "num_labels is set, but the model's head is " + type.head,
+                           "remove it, or set head: sequence_classification");
+  return false;
 }
 
 /// What the data hold beside what the configuration allows; false, and an error, when it is too much.
@@ -267,11 +314,18 @@ bool data_fit(const std::string& type, const StackOptions& options, const Inputs
                       : "make the ids with the model's own tokenizer, or give it more rows with "
                         "init_from.resize_vocab: true");
   }
+  const TensorSpec* types = inputs.data.find(kTokenTypes);
+  if (types != nullptr && options.token_types > 0 && types->vocab_size > options.token_types) {
+    return refuse("the model has " + std::to_string(options.token_types) +
+                      " token types, but the data has types up to " + std::to_string(types->vocab_size - 1),
+                  "leave token_type_ids out of the data, or make them with the model's own tokenizer");
+  }
   const std::int64_t needed = positions_of(inputs.data);
-  if (needed <= options.positions) return true;
-  const std::string what = "the model was made for sequences of up to " + std::to_string(options.positions) +
+  const std::int64_t most = options.positions - (options.after_padding ? options.padding_id + 1 : 0);
+  if (needed <= most) return true;
+  const std::string what = "the model was made for sequences of up to " + std::to_string(most) +
                            ", but the data has sequences of max_seq_len " + std::to_string(needed);
-  const std::string hint = "set max_seq_len of the data to " + std::to_string(options.positions);
+  const std::string hint = "set max_seq_len of the data to " + std::to_string(most);
   if (options.learned_positions) return refuse(what, hint);
   // Rotary positions have no end; how well a model knows those beyond is its matter.
   if (options.rotary->scaling != part::RotaryOptions::Scaling::kDynamic) {
@@ -289,10 +343,10 @@ std::shared_ptr<Model> make(const Config& config, const Inputs& inputs) {
   if (type == nullptr) return nullptr;
   const Facts facts(*type, *checked);
   StackOptions options = options_of(facts);
-  if (!settle_head(config, *type, facts, *checked, inputs, options)) return nullptr;
+  if (!settle_head(config, *type, facts, *checked, inputs, options.head)) return nullptr;
   options.positions = config.max_position_embeddings.value_or(facts.integer("positions"));
   options.vocab_size = config.vocab_size.value_or(facts.integer("vocabulary"));
-  const std::optional<part::Activation> activation = activation_of(facts, inputs);
+  const std::optional<part::Activation> activation = activation_of(facts, "activation", inputs);
   if (!activation) return nullptr;
   options.activation = *activation;
   if (const Node* padding = facts.find("padding")) {
@@ -305,11 +359,13 @@ std::shared_ptr<Model> make(const Config& config, const Inputs& inputs) {
     }
   }
   if (config.dropout) {
-    for (const auto& [role, rate] : {std::pair{"embedding_dropout", &options.dropout.embedding},
-                                     std::pair{"attention_dropout", &options.dropout.attention},
-                                     std::pair{"residual_dropout", &options.dropout.residual}}) {
+    for (const auto& [role, rate] :
+         {std::pair{"embedding_dropout", &options.dropout.embedding},
+          std::pair{"attention_dropout", &options.dropout.attention},
+          std::pair{"residual_dropout", &options.dropout.residual}, std::pair{"mlp_dropout", &options.dropout.mlp}}) {
       if (!facts.field(role).empty()) *rate = *config.dropout;
     }
+    if (!facts.has("mlp_dropout")) options.dropout.mlp = options.dropout.residual;
   }
   return data_fit(type->name, options, inputs) ? make_stack(options, inputs) : nullptr;
 }

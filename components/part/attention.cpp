@@ -63,7 +63,7 @@ at::Tensor visible(std::int64_t positions, std::int64_t seen, const at::TensorOp
   const at::Tensor behind_TS = distances(positions, seen, on.dtype(at::kLong));
   at::Tensor may_TS = at::ones({positions, seen}, on.dtype(at::kBool));
   if (o.causal) may_TS = may_TS.logical_and(behind_TS >= 0);
-  if (narrow) may_TS = may_TS.logical_and(behind_TS < o.window);
+  if (narrow) may_TS = may_TS.logical_and(o.causal ? behind_TS < o.window : behind_TS.abs() <= o.window);
   at::Tensor may = may_TS.unsqueeze(0).unsqueeze(0);
   if (pass.positions != nullptr) may = may.logical_and(same_document(*pass.positions));
   if (mask_BS.defined()) {

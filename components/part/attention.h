@@ -21,9 +21,11 @@ struct AttentionOptions {
   std::int64_t head = 0;      ///< features of one
   double scale = 1.0;         ///< of the scores, usually 1 / sqrt(head)
   bool causal = true;         ///< a position looks at itself and those before it
-  std::int64_t window = 0;    ///< > 0: of those, at the last `window`, itself among them
-  bool alibi = false;         ///< scores fall with distance (Press et al. 2021)
-  double cap = 0;             ///< > 0: scores are `cap tanh(score / cap)` before the mask
+  /// > 0: of those, at the last `window`, itself among them; where it is not causal, at `window` on either side of
+  /// itself.
+  std::int64_t window = 0;
+  bool alibi = false;  ///< scores fall with distance (Press et al. 2021)
+  double cap = 0;      ///< > 0: scores are `cap tanh(score / cap)` before the mask
 };
 
 /// What one pass adds to it.

@@ -20,10 +20,17 @@ using pretrained::WeightRule;
 
 constexpr std::int64_t kConfigBytesMax = 2 << 20;
 
-/// By its name, or by the one that a file saved without the head has.
+/// By its name, or by the one that a file saved without the head, or an older one, has.
 const TensorBytes* find(const BareNames& source, const ModelType& type, const std::string& name) {
-  if (const TensorBytes* bytes = source.find(name)) return bytes;
-  return name.starts_with(type.prefix) ? source.find(name.substr(type.prefix.size())) : nullptr;
+  const auto find_either = [&](const std::string& whole) {
+    const TensorBytes* bytes = source.find(whole);
+    return bytes == nullptr && whole.starts_with(type.prefix) ? source.find(whole.substr(type.prefix.size())) : bytes;
+  };
+  if (const TensorBytes* bytes = find_either(name)) return bytes;
+  for (const auto& [now, before] : type.old_ends) {
+    if (name.ends_with(now)) return find_either(name.substr(0, name.size() - now.size()) + before);
+  }
+  return nullptr;
 }
 
 std::vector<std::int64_t> joined_shape(const std::vector<const TensorBytes*>& parts, bool transposed) {

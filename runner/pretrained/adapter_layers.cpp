@@ -8,6 +8,7 @@
 #include "runner/core/error.h"
 #include "runner/core/language/pattern.h"
 #include "runner/core/text/text.h"
+#include "runner/pretrained/facts.h"
 
 namespace runner::pretrained {
 namespace {
@@ -182,11 +183,8 @@ Node target_modules(const ModelType& type, std::int64_t blocks, const std::vecto
 }
 
 std::int64_t blocks_of(const Node& config) {
-  for (const char* key : {"num_hidden_layers", "n_layer"}) {
-    const Node* value = config.find(key);
-    if (value != nullptr && value->is_integer()) return value->as_integer();
-  }
-  return 0;
+  const Node* value = Facts(config).find("layers");
+  return value != nullptr && value->is_integer() ? value->as_integer() : 0;
 }
 
 core::Result<void> check_adapter_export(const Node& resolved) {

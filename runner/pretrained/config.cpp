@@ -108,8 +108,10 @@ class Checker {
     }
     type_ = find_model_type(written->as_string());
     if (type_ == nullptr) {
+      const std::string why = why_refused(written->as_string());
       diagnostics_.error(written->location(),
-                         "model_type is " + core::quote(written->as_string()) + ", which roux does not read",
+                         "model_type is " + core::quote(written->as_string()) + ", which roux does not read" +
+                             (why.empty() ? "" : ": " + why),
                          "it reads " + list);
     }
     return type_ != nullptr;
@@ -218,7 +220,9 @@ class Checker {
   void gather_rope() {
     const Facts facts(*type_, found_);
     if (facts.field("rotary").empty()) return;
-    const Node *parameters = get("rope_parameters"), *scaling = get("rope_scaling"), *theta = get("rope_theta");
+    const std::string old_theta = old_name(facts, "full", "rope_theta"),
+                      old_local_theta = old_name(facts, "sliding", "rope_local_base_freq");
+    const Node *parameters = get("rope_parameters"), *scaling = get("rope_scaling"), *theta = get(old_theta);
     if (scaling != nullptr && scaling->entries().empty()) scaling = nullptr;
     const double base = facts.number("rotary_default.full", kUsualBase);
     Node rope;
@@ -242,10 +246,16 @@ class Checker {
       }
       rope.set(kFullAttention, rope_of(full, theta, base));
       rope.set(kSlidingAttention,
-               rope_of(sliding, get("rope_local_base_freq"), facts.number("rotary_default.sliding", kUsualBase)));
+               rope_of(sliding, get(old_local_theta), facts.number("rotary_default.sliding", kUsualBase)));
     }
-    for (const char* old : {"rope_scaling", "rope_theta", "rope_local_base_freq"}) found_.erase(old);
+    for (const std::string& old : {std::string("rope_scaling"), old_theta, old_local_theta}) found_.erase(old);
     found_.set("rope_parameters", std::move(rope));
+  }
+
+  /// The field of version 4 for the base of such layers.
+  static std::string old_name(const Facts& facts, const std::string& layers, const char* usual) {
+    const std::string name = facts.field("rotary_bases." + layers);
+    return name.empty() ? usual : name;
   }
 
   Node rope_of(const Node* from, const Node* theta, double usual_base) {

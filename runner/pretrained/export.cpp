@@ -23,6 +23,7 @@
 #include "runner/pretrained/adapter_layers.h"
 #include "runner/pretrained/config.h"
 #include "runner/pretrained/dtype.h"
+#include "runner/pretrained/facts.h"
 #include "runner/pretrained/folder_writer.h"
 #include "runner/pretrained/merge.h"
 #include "runner/pretrained/model_config.h"
@@ -56,9 +57,8 @@ void transpose(const char* from, char* to, std::int64_t rows, std::int64_t colum
 std::vector<std::int64_t> rows_of_parts(const WeightRule& rule, std::int64_t rows, const Node& config) {
   if (rule.from.size() == 1) return {rows};
   if (rule.from.size() == 2) return {rows / 2, rows / 2};
-  const std::int64_t heads = config.find("num_attention_heads")->as_integer();
-  const Node* shared = config.find("num_key_value_heads");
-  const std::int64_t groups = shared != nullptr && shared->is_integer() ? shared->as_integer() : heads;
+  const Facts facts(config);
+  const std::int64_t heads = facts.integer("heads"), groups = facts.integer("kv_heads", heads);
   const std::int64_t head = rows / (heads + 2 * groups);
   return {heads * head, groups * head, groups * head};
 }

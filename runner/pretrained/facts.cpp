@@ -43,9 +43,9 @@ double Facts::number(std::string_view role, double otherwise) const {
   return value != nullptr ? value->as_double() : otherwise;
 }
 
-bool Facts::flag(std::string_view role) const {
+bool Facts::flag(std::string_view role, bool otherwise) const {
   const Node* value = find(role);
-  return value != nullptr && value->as_bool();
+  return value != nullptr ? value->as_bool() : otherwise;
 }
 
 std::string Facts::text(std::string_view role) const {
@@ -93,7 +93,8 @@ std::vector<std::int64_t> Facts::windows() const {
   const bool decided = types != nullptr && flag("window.types_decide");  // whatever the other field says
   if (window == nullptr || (!decided && !field("window.if").empty() && !flag("window.if"))) return {};
   const auto layers = static_cast<std::size_t>(integer("layers"));
-  std::vector<std::int64_t> windows(layers, window->as_integer());
+  // Both ways it is of the position and what lies on either side.
+  std::vector<std::int64_t> windows(layers, flag("both_ways") ? window->as_integer() / 2 : window->as_integer());
   const auto widen = [&](const auto& is_wide) {
     for (std::size_t i = 0; i < layers; ++i) {
       if (is_wide(i)) windows[i] = 0;
@@ -105,6 +106,8 @@ std::vector<std::int64_t> Facts::windows() const {
     widen([&](std::size_t i) { return static_cast<std::int64_t>(i) < first->as_integer(); });
   } else if (const Node* every = find("window.except_every")) {
     widen([&](std::size_t i) { return (static_cast<std::int64_t>(i) + 1) % every->as_integer() == 0; });
+  } else if (const Node* whole = find("window.whole_every")) {
+    widen([&](std::size_t i) { return static_cast<std::int64_t>(i) % whole->as_integer() == 0; });
   } else if (flag("window.unless_rotated")) {
     const std::vector<bool> turns = rotated();
     widen([&](std::size_t i) { return turns.empty() || turns[i]; });

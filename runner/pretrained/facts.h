@@ -28,7 +28,7 @@ class Facts {
   std::int64_t integer(std::string_view role) const;  ///< the role has a value
   std::int64_t integer(std::string_view role, std::int64_t otherwise) const;
   double number(std::string_view role, double otherwise) const;
-  bool flag(std::string_view role) const;  ///< false where it has none
+  bool flag(std::string_view role, bool otherwise = false) const;
   std::string text(std::string_view role) const;
 
   /// What `word` means where the table has other names under the role; the word itself otherwise.

@@ -74,6 +74,9 @@ ModelType read_table(const Node& table, const Node& common) {
   type.roles = *table.find("roles");
   type.adapter_targets = texts(table.find("adapter_targets"));
   type.ignored = texts(table.find("ignored"));
+  if (const Node* ends = table.find("old_ends")) {
+    for (const Node::Entry& end : ends->entries()) type.old_ends.emplace_back(end.key, end.value.as_string());
+  }
   type.metadata = texts(common.find("metadata"));
   take_fields(table, type);  // what a type says itself goes before
   take_fields(common, type);
@@ -101,10 +104,13 @@ ModelType with_head(ModelType type, const Node& table, const Node::Entry& head) 
   return type;
 }
 
-/// By model_type, and then by head; "": without one.
-using Types = std::map<std::string, std::map<std::string, ModelType, std::less<>>, std::less<>>;
+/// By model_type, and then by head; "": without one. `refused`: what is said of types that roux knows by name alone.
+struct Types {
+  std::map<std::string, std::map<std::string, ModelType, std::less<>>, std::less<>> known;
+  std::map<std::string, std::string, std::less<>> refused;
+};
 
-const Types& types() {
+const Types& all_types() {
   static const auto* const all = [] {
     std::vector<Node> tables;
     for (const std::string_view json : std::span(kTables, kTableCount)) {
@@ -118,16 +124,21 @@ const Types& types() {
     for (const Node& table : tables) {
       if (!is_type(table)) continue;
       ModelType type = read_table(table, common);
-      auto& of_type = (*found)[type.name];
+      auto& of_type = found->known[type.name];
       for (const Node::Entry& head : table.find("heads")->entries()) {
         of_type.emplace(head.key, with_head(type, table, head));
       }
       of_type.emplace("", std::move(type));
     }
+    for (const Node::Entry& entry : common.find("refused")->entries()) {
+      found->refused.emplace(entry.key, entry.value.as_string());
+    }
     return found;
   }();
   return *all;
 }
+
+const auto& types() { return all_types().known; }
 
 }  // namespace
 
@@ -189,6 +200,11 @@ const ModelType* model_type_of(const Node& model) {
   if (usual == nullptr) return nullptr;
   const std::string written = text(model.find("head"));
   return find_model_type(usual->name, written.empty() ? head_of_config(*usual, *model.find("config")) : written);
+}
+
+std::string why_refused(std::string_view name) {
+  const auto at = all_types().refused.find(name);
+  return at != all_types().refused.end() ? at->second : "";
 }
 
 std::vector<std::string> model_types() {

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "runner/core/node.h"
@@ -56,6 +57,7 @@ struct ModelType {
                      ///< the head
   std::vector<std::string> adapter_targets;  ///< layers that LoRA adapts where none are named, as PEFT has them
   std::vector<WeightRule> weights;
+  std::vector<std::pair<std::string, std::string>> old_ends;  ///< of names, now and in older files
   std::vector<std::string> ignored;  ///< tensors of a file that are not taken: roux computes them
   std::vector<Field> fields;
   std::vector<std::string> metadata;  ///< fields that say nothing of the model; `*` stands for any text
@@ -77,6 +79,8 @@ const ModelType& model_type_of_config(const core::Node& config);
 /// Of a recipe's model: that of a `transformers` model's configuration, with its `head`; `gpt` has the names of gpt2
 /// and `llama` those of llama. Null for another model.
 const ModelType* model_type_of(const core::Node& model);
+/// What a type needs that roux does not compute; "" for one that it knows, or knows nothing of.
+std::string why_refused(std::string_view name);
 /// Those it knows, sorted.
 std::vector<std::string> model_types();
 

@@ -13,8 +13,8 @@ import pathlib
 import sys
 
 import torch
+import transformers
 from safetensors.torch import load_file, save_file
-from transformers import AutoModelForCausalLM
 from transformers.utils.logging import disable_progress_bar
 
 from make import difference, read_batches
@@ -44,14 +44,16 @@ def main(folder, logits, ids=None):
     disable_progress_bar()
     folder, logits = pathlib.Path(folder), pathlib.Path(logits)
     ids = pathlib.Path(ids) if ids else folder / "ids.jsonl"
-    model, loading = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager",
-                                                          output_loading_info=True)
+    kind = getattr(transformers, json.loads((folder / "config.json").read_text())["architectures"][0])
+    model, loading = kind.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager",
+                                          output_loading_info=True)
+    model.config.use_cache = False
     errors = [f"{what}: {names}" for what, names in loading.items() if names]
     found = {}
     with torch.no_grad():
         for name, batch in read_batches(ids):
             del batch["labels"]
-            found[f"{name}/logits"] = model.eval()(**batch, use_cache=False).logits
+            found[f"{name}/logits"] = model.eval()(**batch).logits
     if not logits.exists():
         save_file(found, logits)
     of_roux = by_batch(load_file(logits), ids)

@@ -45,9 +45,17 @@ OWN = {
     "gemma": ROPE | {"hidden_activation"},
     "gemma2": ROPE | {"cache_implementation", "hidden_act"},
     "gemma3_text": ROPE | {"cache_implementation", "hidden_act", "rope_local_base_freq", "sliding_window_pattern"},
+    "bert": {"directionality", "pooler_fc_size", "pooler_num_attention_heads", "pooler_num_fc_layers",
+             "pooler_size_per_head", "pooler_type", "position_embedding_type"},
+    "roberta": {"position_embedding_type"},
+    "distilbert": {"tie_weights_"},
+    "modernbert": ROPE - {"rope_theta"} | {"global_attn_every_n_layers", "global_rope_theta", "layer_norm_eps",
+                                           "local_rope_theta", "position_embedding_type", "reference_compile",
+                                           "repad_logits_with_grad"},
 }
 # Null is a value of the class, but its model cannot train with it.
-NO_NULL = {("llama", "attention_dropout"), ("gemma2", "attention_dropout"), ("gemma3_text", "attention_dropout")}
+NO_NULL = {("llama", "attention_dropout"), ("gemma2", "attention_dropout"), ("gemma3_text", "attention_dropout"),
+           ("roberta", "pad_token_id")}
 
 
 def check(model_type):

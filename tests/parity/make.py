@@ -30,8 +30,8 @@ import tempfile
 
 import torch
 from safetensors.torch import load_file, save_file
-from transformers import (AutoConfig, AutoModel, AutoModelForCausalLM, AutoModelForSequenceClassification,
-                          AutoModelForTokenClassification)
+from transformers import (AutoConfig, AutoModel, AutoModelForCausalLM, AutoModelForMaskedLM,
+                          AutoModelForSequenceClassification, AutoModelForTokenClassification)
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
 from transformers.utils.logging import disable_progress_bar
 
@@ -46,7 +46,8 @@ PROMPT = 4  # positions without a label at the start of the last record
 ROUNDING = 3e-6  # of the largest entry of all gradients
 
 # What a model has for a head, by the second part of the folder's name; others are for causal language modelling.
-HEADS = {"texts": AutoModelForSequenceClassification, "tags": AutoModelForTokenClassification}
+HEADS = {"texts": AutoModelForSequenceClassification, "tags": AutoModelForTokenClassification,
+         "masked": AutoModelForMaskedLM}
 
 
 # Fields, and the length of a text. Each gives frequencies and the factor of cosine and sine, rope.json.
@@ -143,10 +144,14 @@ def labelled(rows, config, case):
     generator = torch.Generator().manual_seed(seed_of(case) + 2000)
     for row in rows:
         length = len(row["input_ids"])
-        if head == "tags":
-            labels = torch.randint(config.num_labels, (length,), generator=generator).tolist()
+        if config.to_dict().get("type_vocab_size", 1) > 1:
+            row["token_type_ids"] = [int(5 <= place < 12) for place in range(length)]
+        if head in ("tags", "masked"):
+            count = config.num_labels if head == "tags" else VOCABULARY
+            labels = torch.randint(count, (length,), generator=generator).tolist()
             mask = row.get("attention_mask", [1] * length)
-            row["labels"] = [label if real and i % 5 else -100 for i, (label, real) in enumerate(zip(labels, mask))]
+            row["labels"] = [label if real and place % 5 else -100
+                             for place, (label, real) in enumerate(zip(labels, mask, strict=True))]
         elif config.problem_type in ("regression", "multi_label_classification"):
             values = torch.rand(config.num_labels, generator=generator)
             if config.problem_type == "multi_label_classification":
@@ -185,6 +190,8 @@ def read_batches(ids):
             continue
         batch = {"input_ids": torch.tensor([r["input_ids"] for r in chosen]),
                  "labels": torch.tensor([r.get("labels", r["input_ids"]) for r in chosen])}
+        if "token_type_ids" in chosen[0]:
+            batch["token_type_ids"] = torch.tensor([r["token_type_ids"] for r in chosen])
         if name == "padded":
             batch["attention_mask"] = torch.tensor([r["attention_mask"] for r in chosen])
         yield name, batch

@@ -10,7 +10,8 @@
 #include "components/part/weight.h"
 #include "components/tensor/positions.h"
 #include "components/tensor/tensors.h"
-#include "runner/pretrained/config.h"
+#include "runner/core/text/text.h"
+#include "runner/pretrained/model_type.h"
 #include "tests/support/blocks.h"
 #include "tests/support/torch/tensors_torch.h"
 
@@ -89,6 +90,42 @@ TEST_CASE("a head has as many outputs as recipe, data or configuration say", "[m
   CHECK(output_of(ask(head, "id2label: {0: A, 1: B, 2: C}", none)) == "float32 [batch, 3]");
   CHECK(output_of(ask(head, "", none)) == "float32 [batch, 2]");
   CHECK(output_of(ask(head, "", with_target(values(1)))) == "float32 [batch, 1]");
+}
+
+TEST_CASE("an encoder says with which head it is trained, and is not asked for the next token",
+          "[model][transformers]") {
+  const std::string bert =
+      "{type: transformers, config: {model_type: bert, vocab_size: 40, hidden_size: 8, intermediate_size: 8, "
+      "num_hidden_layers: 1, num_attention_heads: 2, max_position_embeddings: 16";
+  struct Case {
+    std::string model, message;
+  };
+  const Case cases[] = {
+      {bert + ", architectures: [BertModel]}}",
+       "model.yaml:1:1: error: the configuration of this bert names no class with a head\n"
+       "  hint: set model.head to one of masked_lm, sequence_classification, token_classification\n"},
+      {bert + "}, head: causal_lm}",
+       "model.yaml:1:185: error: head is causal_lm, which bert does not have in Transformers\n"
+       "  hint: it has masked_lm, sequence_classification, token_classification\n"},
+      {bert + ", architectures: [BertForMaskedLM]}}",
+       "model.yaml:1:1: error: bert looks at the whole text, and the data's target is each next token of it\n"
+       "  hint: use data whose target is the ids that were masked, or a model for causal language modelling\n"},
+      {bert + ", is_decoder: true}, head: masked_lm}",
+       "model.yaml:1:190: error: is_decoder is true, and roux computes such a bert with false only\n"},
+      {"{type: transformers, config: {model_type: deberta-v2}}",
+       "model.yaml:1:43: error: model_type is \"deberta-v2\", which roux does not read: its attention adds scores of "
+       "relative positions\n"
+       "  hint: it reads " +
+           runner::core::joined(runner::pretrained::model_types()) + "\n"},
+  };
+  for (const Case& one : cases) {
+    const auto node = tests::block("model", one.model);
+    const BatchSpec data = tests::text_data(40, 16);
+    runner::core::Diagnostics diagnostics;
+    components::part::MetaWeights weights;
+    CHECK(components::model::build(node, {data, weights, node, diagnostics}) == nullptr);
+    CHECK(runner::core::render(diagnostics, {.color = false, .excerpts = false}) == one.message);
+  }
 }
 
 TEST_CASE("a head that does not fit is one error", "[model][transformers]") {

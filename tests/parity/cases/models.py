@@ -9,6 +9,14 @@ LLAMA = {"vocab_size": VOCABULARY, "hidden_size": 16, "intermediate_size": 20, "
          "eos_token_id": 2}
 THREE = {"num_hidden_layers": 3, "pad_token_id": None}
 WIDE_HEADS = {**LLAMA, "num_attention_heads": 2, "num_key_value_heads": 1}  # 8 features: 4 frequencies
+BERT = {"vocab_size": VOCABULARY, "hidden_size": 16, "intermediate_size": 20, "num_hidden_layers": 2,
+        "num_attention_heads": 4, "max_position_embeddings": 24, "hidden_dropout_prob": 0.0,
+        "attention_probs_dropout_prob": 0.0}
+DISTILBERT = {"vocab_size": VOCABULARY, "dim": 16, "hidden_dim": 20, "n_layers": 2, "n_heads": 4,
+              "max_position_embeddings": 24, "dropout": 0.0, "attention_dropout": 0.0, "seq_classif_dropout": 0.0}
+MODERNBERT = {"vocab_size": VOCABULARY, "hidden_size": 16, "intermediate_size": 20, "num_hidden_layers": 4,
+              "num_attention_heads": 2, "max_position_embeddings": 24, "pad_token_id": 3, "local_attention": 6,
+              "bos_token_id": 1, "eos_token_id": 2, "cls_token_id": 1, "sep_token_id": 2}
 
 
 def rope(kind, theta=100.0, **more):
@@ -73,4 +81,22 @@ CASES = {
     "gpt2-tags": {**GPT2, "classifier_dropout": 0.0, "num_labels": 5},
     "llama-texts": {**LLAMA, "pad_token_id": 3, "num_labels": 2, "problem_type": "regression"},
     "llama-tags": {**LLAMA, "classifier_dropout": 0.0, "num_labels": 3},
+    "bert-texts": {**BERT, "num_labels": 3},
+    "bert-tags": {**BERT, "num_labels": 5, "hidden_act": "relu", "layer_norm_eps": 1e-3},
+    "bert-masked": BERT,
+    "roberta-texts": {**BERT, "num_labels": 2, "problem_type": "regression", "pad_token_id": 3, "type_vocab_size": 1},
+    "roberta-tags": {**BERT, "num_labels": 3, "pad_token_id": 1},
+    "roberta-masked": {**BERT, "pad_token_id": 3},
+    "distilbert-texts": {**DISTILBERT, "num_labels": 3},
+    "distilbert-tags": {**DISTILBERT, "num_labels": 4, "pad_token_id": 5},
+    "distilbert-masked": {**DISTILBERT, "activation": "relu"},
+    "modernbert-texts": {**MODERNBERT, "num_labels": 3},
+    "modernbert-texts-mean": {**MODERNBERT, "num_labels": 3, "classifier_pooling": "mean", "classifier_bias": True,
+                              "norm_bias": True, "attention_bias": True, "mlp_bias": True,
+                              "classifier_activation": "silu", "layer_types": ["sliding_attention", "full_attention"],
+                              "num_hidden_layers": 2},
+    "modernbert-tags": {**MODERNBERT, "num_labels": 4, "global_attn_every_n_layers": 2, "global_rope_theta": 300.0,
+                        "local_rope_theta": 70.0},
+    "modernbert-masked": {**MODERNBERT, "tie_word_embeddings": False},
+    "modernbert-masked-tied": {**MODERNBERT, "decoder_bias": False, "local_attention": 7},
 }

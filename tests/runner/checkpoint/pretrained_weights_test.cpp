@@ -13,16 +13,23 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
+#include "components/model/model.h"
+#include "components/part/weight.h"
 #include "components/tensor/tensors.h"
 #include "generated/section/init_from.h"
 #include "runner/checkpoint/init_from.h"
 #include "runner/checkpoint/tensor_file.h"
+#include "runner/pretrained/config.h"
 #include "runner/train/experiment/experiment.h"
+#include "tests/support/blocks.h"
 #include "tests/support/paths.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/torch/built_experiment_torch.h"
+#include "tests/support/torch/tensors_torch.h"
 
 namespace runner::checkpoint {
 namespace {
@@ -173,6 +180,73 @@ TEST_CASE("weights of a Transformers model come out of PyTorch's wrappers", "[ch
       }
     }
   }
+}
+
+/// What a model of the folder's configuration with that head takes from `source`; `classes`: of the data.
+std::optional<InitWeights> for_head(const std::string& name, const std::string& head, std::int64_t classes,
+                                    const std::string& source, core::Diagnostics& diagnostics) {
+  using components::Dtype, components::kBatch;
+  core::Node block = tests::block("model", "{type: transformers, config: {}, head: " + head + "}");
+  block.set("config", *pretrained::read_config(folder(name) + "/config.json", diagnostics));
+  components::BatchSpec data = tests::text_data(40, 16);
+  *data.find(components::kTarget) = {components::kTarget, Dtype::kInt64, {kBatch}, false};
+  data.find(components::kTarget)->num_classes = classes;
+  components::part::DrawnWeights drawn;
+  const auto model = components::model::build(block, {data, drawn, block, diagnostics});
+  INFO(core::render(diagnostics));
+  REQUIRE(model != nullptr);
+  core::Node recipe = core::Node::mapping(), written = core::Node::mapping();
+  recipe.set("model", block);
+  written.set("path", core::Node::string(source));
+  for (const char* key : {"include", "exclude"}) written.set(key, core::Node::sequence());
+  sections::init_from::Config config;
+  config.path = source;
+  auto weights = plan_init_from(config, written, recipe, *model, ".", diagnostics);
+  if (weights) load_init_weights(*weights, *model);
+  return weights;
+}
+
+TEST_CASE("a head that is trained begins new where a file has none, or another one", "[checkpoint][init_from]") {
+  const std::vector<std::string> last = {"head.weight", "head.bias"},
+                                 whole = {"head.dense.weight", "head.dense.bias", "head.weight", "head.bias"};
+  struct Case {
+    const char* folder;
+    std::int64_t classes;
+    std::vector<std::string> left_out;
+  };
+  const Case cases[] = {{"bert-texts", 3, {}},
+                        {"bert-texts", 5, last},
+                        {"bert-masked", 3, whole},
+                        {"roberta-masked", 3, whole},
+                        {"distilbert-masked", 3, whole},
+                        {"llama-pad-token", 3, {"head.weight"}},
+                        {"gpt2-bare", 3, {"head.weight"}}};
+  for (const Case& one : cases) {
+    INFO(one.folder << " with " << one.classes);
+    core::Diagnostics diagnostics;
+    const auto weights = for_head(one.folder, "sequence_classification", one.classes, folder(one.folder), diagnostics);
+    CHECK(core::render(diagnostics) == "");
+    REQUIRE(weights);
+    CHECK(weights->left_out == one.left_out);
+    CHECK(weights->filled == weights->tensors - static_cast<std::int64_t>(one.left_out.size()));
+  }
+}
+
+TEST_CASE("older names of norms are read", "[checkpoint][init_from]") {
+  const tests::TempDir dir;
+  fs::copy_file(folder("bert-texts") + "/config.json", dir / "config.json");
+  copy_renamed(folder("bert-texts") + "/model.safetensors", dir / "model.safetensors", [](std::string name) {
+    for (const auto& [now, before] :
+         {std::pair{"LayerNorm.weight", "LayerNorm.gamma"}, std::pair{"LayerNorm.bias", "LayerNorm.beta"}}) {
+      if (name.ends_with(now)) name.replace(name.size() - std::string_view(now).size(), std::string::npos, before);
+    }
+    return name;
+  });
+  core::Diagnostics diagnostics;
+  const auto weights = for_head("bert-texts", "sequence_classification", 3, dir.path(), diagnostics);
+  CHECK(core::render(diagnostics) == "");
+  REQUIRE(weights);
+  CHECK(weights->filled == weights->tensors);
 }
 
 TEST_CASE("a part of a joined tensor is left out alone", "[checkpoint][init_from]") {

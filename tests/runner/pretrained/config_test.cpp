@@ -65,7 +65,7 @@ TEST_CASE("a damaged or hostile configuration is refused at its field", "[pretra
       {"a list", "[]", "a configuration is an object, and this is a list"},
       {"no type", "{}", "the configuration has no model_type"},
       {"type no name", R"({"model_type": 3})", "model_type is 3, not a name"},
-      {"unknown type", R"({"model_type": "bert"})", "model_type is \"bert\", which roux does not read"},
+      {"unknown type", R"({"model_type": "electra"})", "model_type is \"electra\", which roux does not read"},
       {"a type that speaks to the terminal", R"({"model_type": "\u001b[2J"})", "model_type is "},
       {"missing by null", llama(R"("hidden_size": null)"), "hidden_size is null, but has to be integer"},
       {"negative", llama(R"("num_hidden_layers": -1)"), "num_hidden_layers is -1, but has to be at least 1"},

@@ -116,9 +116,10 @@ void check_all(const std::vector<Case>& cases) {
 TEST_CASE("models out of folders train on another device", "[.][accelerator]") {
   std::vector<Case> cases;
   for (const char* model :
-       {"gpt2-default", "gpt2-untied", "llama-grouped", "llama-llama3", "llama-multi-query-tied", "mistral-window",
-        "qwen2-window", "qwen2-layer-types", "qwen3-window", "olmo2-default", "granite-default", "smollm3-default",
-        "phi3-longrope", "gemma-default", "gemma2-default", "gemma3_text-default"}) {
+       {"gpt2-default",        "gpt2-untied",     "llama-grouped",     "llama-llama3",      "llama-multi-query-tied",
+        "mistral-window",      "qwen2-window",    "qwen2-layer-types", "qwen3-window",      "olmo2-default",
+        "granite-default",     "smollm3-default", "phi3-longrope",     "gemma-default",     "gemma2-default",
+        "gemma3_text-default", "bert-masked",     "roberta-masked",    "distilbert-masked", "modernbert-masked"}) {
     const std::string name = model;
     // The norms of these multiply with 1 + weight, about 2 here, and roundings grow as much in each branch.
     const double grown = name.starts_with("gemma") ? 3 : 1;
