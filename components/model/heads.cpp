@@ -5,6 +5,8 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/linear.h>
+#include <ATen/ops/ones_like.h>
+#include <ATen/ops/stack.h>
 #include <ATen/ops/tanh.h>
 
 #include <optional>
@@ -21,6 +23,7 @@
 #include "components/part/linear.h"
 #include "components/part/norm.h"
 #include "components/part/weight.h"
+#include "components/tensor/preferences.h"
 #include "components/tensor/tensors.h"
 #include "runner/core/error.h"
 
@@ -135,6 +138,7 @@ class ClassHead final : public block::BasicBlock {
     const TensorSpec* mask = data.find(kAttentionMask);
     if (options_.of != HeadOptions::Of::kTexts || options_.pool == HeadOptions::Pool::kFirst) return;
     if (options_.pool == HeadOptions::Pool::kLast) add_input({kInput, Dtype::kInt64, {kBatch, kTime}, false});
+    if (options_.of_pairs) add_input({kRejectedAt, Dtype::kInt64, {kBatch}, false});
     reads_mask_ = mask != nullptr;
     if (reads_mask_) add_input(*mask);
   }
@@ -149,7 +153,8 @@ class ClassHead final : public block::BasicBlock {
     const bool drops = training() && (options_.first_dropout > 0 || options_.dropout > 0);
     const std::optional<Dropout> dropout = drops ? std::make_optional<Dropout>(options_.dropout, x) : std::nullopt;
     x = before_.through_dense(drop(std::move(x), dropout, options_.first_dropout, 0));
-    write(activations, linear_.forward(drop(std::move(x), dropout, options_.dropout, 1)));
+    x = linear_.forward(drop(std::move(x), dropout, options_.dropout, 1));
+    write(activations, options_.of_pairs ? x.squeeze(2) : x);
   }
 
   double forward_flops(std::int64_t positions) const override {
@@ -159,6 +164,7 @@ class ClassHead final : public block::BasicBlock {
 
  private:
   static TensorSpec output_of(const HeadOptions& head) {
+    if (head.of_pairs) return {kOutput, Dtype::kFloat32, {kBatch, 2}};
     if (head.of == HeadOptions::Of::kTexts) return {kOutput, Dtype::kFloat32, {kBatch, head.classes}};
     return {kOutput, Dtype::kFloat32, {kBatch, kTime, head.classes}};
   }
@@ -176,7 +182,8 @@ class ClassHead final : public block::BasicBlock {
     return (normed_BTC * real_BT1).sum(1) / real_BT1.sum(1);
   }
 
-  /// The last position of each text that is no padding, by the mask and by its id; the first where there is none.
+  /// The last position of each text that is no padding, by the mask and by its id; the first where there is none. Of
+  /// pairs [B, 2, C]: that of each of both.
   at::Tensor of_last(const at::Tensor& x_BTC, const TensorMap& activations) const {
     const at::Tensor& ids_BT = activations.at(kInput);
     at::Tensor real_BT = reads_mask_ ? activations.at(kAttentionMask).to(at::kBool) : at::Tensor();
@@ -184,9 +191,16 @@ class ClassHead final : public block::BasicBlock {
       const at::Tensor other_BT = ids_BT.ne(*options_.padding_id);
       real_BT = real_BT.defined() ? real_BT.bitwise_and(other_BT) : other_BT;
     }
-    if (!real_BT.defined()) return x_BTC.select(1, x_BTC.size(1) - 1);
-    const at::Tensor last_B = (real_BT.to(at::kLong) * at::arange(ids_BT.size(1), ids_BT.options())).amax(1);
-    return x_BTC.gather(1, last_B.view({-1, 1, 1}).expand({-1, 1, x_BTC.size(2)})).squeeze(1);
+    if (!real_BT.defined() && !options_.of_pairs) return x_BTC.select(1, x_BTC.size(1) - 1);
+    const at::Tensor place_T = at::arange(ids_BT.size(1), ids_BT.options());
+    const auto last_of = [&](const at::Tensor& real) { return (real.to(at::kLong) * place_T).amax(1); };
+    const auto taken = [&](const at::Tensor& place_BN) {
+      return x_BTC.gather(1, place_BN.unsqueeze(2).expand({-1, -1, x_BTC.size(2)}));
+    };
+    if (!options_.of_pairs) return taken(last_of(real_BT).unsqueeze(1)).squeeze(1);
+    const at::Tensor is_chosen_BT = place_T.unsqueeze(0).lt(activations.at(kRejectedAt).unsqueeze(1));
+    if (!real_BT.defined()) real_BT = at::ones_like(is_chosen_BT);
+    return taken(at::stack({last_of(real_BT.bitwise_and(is_chosen_BT)), last_of(real_BT)}, 1));
   }
 
   HeadOptions options_;

@@ -36,6 +36,7 @@ struct HeadOptions {
   };
   Of of = Of::kVocabulary;
   Pool pool = Pool::kLast;   ///< of texts
+  bool of_pairs = false;     ///< of kLast: a row is a pair of texts, and the output [B, 2] has the one value of each
   std::int64_t classes = 0;  ///< of texts or positions
   bool bias = false;         ///< of the projection
   std::optional<Dense> dense;

@@ -9,11 +9,11 @@
 #include "components/model/stack.h"
 #include "components/part/activation.h"
 #include "components/tensor/positions.h"
+#include "components/tensor/preferences.h"
 #include "generated/model/transformers.h"  // Config; declares make()
 #include "runner/core/text/text.h"
 #include "runner/pretrained/config.h"
 #include "runner/pretrained/facts.h"
-#include "runner/pretrained/head.h"
 #include "runner/pretrained/model_type.h"
 
 namespace components::model::transformers {
@@ -186,7 +186,7 @@ bool fits_target(const std::string& head, bool of_texts, const Inputs& inputs) {
       inputs.block.location(),
       "head " + head + " learns " + (of_texts ? "a class or values for each text" : "a class for each token") +
           ", but the data's target is " + to_text(*target) + (target->vocab_size > 0 ? ", ids of a vocabulary" : ""),
-      "use data with labels, or another model.head");
+      "use data with labels, pairs with the loss reward, or another model.head");
   return false;
 }
 
@@ -239,10 +239,37 @@ std::optional<HeadOptions::Pool> pool_of(const Facts& facts, const Inputs& input
   return std::nullopt;
 }
 
+/// Of a head that gives each text of a pair a value. False, and an error, when it gives more, or has another position
+/// speak for a text than the last one.
+bool settle_rewards(const Config& config, const Facts& facts, const Inputs& inputs, HeadOptions& head) {
+  const auto refuse = [&](const char* key, const std::string& what, const std::string& hint) {
+    const Node* at = inputs.block.find(key);
+    inputs.diagnostics.error(at != nullptr ? at->location() : inputs.block.location(), what, hint);
+    return false;
+  };
+  if (facts.text("output.pool") != "last") {
+    return refuse("head", "rewards of pairs are told by models whose last token speaks for a text, such as llama",
+                  "use a decoder, or data with labels");
+  }
+  if (config.num_labels.value_or(facts.labels()) != 1) {
+    return refuse("num_labels",
+                  "the head tells " + std::to_string(config.num_labels.value_or(facts.labels())) +
+                      " values, and the data are pairs, each text of which has one",
+                  "set model.num_labels to 1");
+  }
+  head.of = HeadOptions::Of::kTexts;
+  head.pool = HeadOptions::Pool::kLast;
+  head.of_pairs = true;
+  head.classes = 1;
+  if (const Node* padding = facts.find("output.padding")) head.padding_id = padding->as_integer();
+  return true;
+}
+
 /// Of a head for classes. False, and an error, when recipe, configuration and data do not fit together.
 bool settle_classes(const Config& config, const std::string& name, const Facts& facts, const Node& checked,
                     const Inputs& inputs, HeadOptions& head) {
   const bool of_texts = name == runner::pretrained::kSequenceClassification;
+  if (inputs.data.find(kRejectedAt) != nullptr) return settle_rewards(config, facts, inputs, head);
   if (inputs.data.find(kPositions) != nullptr) {
     inputs.diagnostics.error(inputs.block.location(),
                              "a head of classes reads one text from a row, and the data put several into each",

@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <utility>
 #include <vector>
 
 #include "generated/section/checkpoint.h"
@@ -44,19 +45,17 @@ pretrained::Exported export_checkpoint(const ExportCheckpoint& request) {
     throw core::RunError(checkpoint + " lies in no run, and only the run's recipe says what model it is",
                          "name a run, such as RUN:best", core::kExitUsage);
   }
-  pretrained::ExportRequest model;
-  model.tensors = tensors;
-  model.resolved = summary.value().resolved;
+  pretrained::ExportRequest model{.tensors = tensors,
+                                  .resolved = summary.value().resolved,
+                                  .folder = request.folder,
+                                  .shard_bytes_max = request.shard_bytes_max,
+                                  .force = request.force,
+                                  .merge = request.merge,
+                                  .adapter = request.adapter};
   core::Diagnostics told_by_its_training;
   resolve::locate_hub_values(model.resolved, told_by_its_training);  // its tokenizer is copied
-  const auto capsule =
-      artifact::read_provenance(store::branch_file(summary.value().run_dir, artifact::kProvenanceFile));
-  if (capsule) model.labels = capsule.value().labels;
-  model.folder = request.folder;
-  model.shard_bytes_max = request.shard_bytes_max;
-  model.force = request.force;
-  model.merge = request.merge;
-  model.adapter = request.adapter;
+  const std::string capsule = store::branch_file(summary.value().run_dir, artifact::kProvenanceFile);
+  if (auto read = artifact::read_provenance(capsule)) model.labels = std::move(read.value().labels);
   model.base = artifact::base_of_checkpoint(checkpoint);
   if (model.base && request.merge) {
     const core::Node* source = model.resolved.at_path("init_from.path");

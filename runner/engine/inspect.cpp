@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "components/tensor/judged.h"
+#include "components/tensor/preferences.h"
 #include "components/tensor/tensors.h"
 #include "generated/section/eval.h"
 #include "generated/section/init_from.h"
@@ -210,6 +211,8 @@ class Predictor {
     if (labels_ == LabelKind::kClasses) names_.classes = train::names_of_several(data_);
     const bool is_one_value = labels_ == LabelKind::kValues && data_.signature().at(components::kTarget).shape[1] == 1;
     if (is_one_value) names_.targets = {"label"};
+    are_pairs_ = data_.signature().find(components::kRejectedAt) != nullptr;
+    if (are_pairs_) names_.targets = {"chosen", "rejected"};
   }
 
   const PredictionNames& names() const { return names_; }
@@ -241,7 +244,7 @@ class Predictor {
     } else if (output.dim() <= 1) {
       made.kind = Prediction::Kind::kValues;
       made.values = numbers(output);
-      if (names_.has_target) made.targets = numbers(target);
+      if (names_.has_target && !are_pairs_) made.targets = numbers(target);
     } else {
       made.kind = Prediction::Kind::kTokens;
       made.tokens = loss_.count(tensors);
@@ -328,6 +331,7 @@ class Predictor {
   const components::loss::Loss& loss_;
   std::string returns_;
   LabelKind labels_;
+  bool are_pairs_ = false;  ///< of texts, of which a model may give each a value
   PredictionNames names_;
 };
 

@@ -8,7 +8,6 @@
 #include "runner/core/error.h"
 #include "runner/pretrained/config.h"
 #include "runner/pretrained/facts.h"
-#include "runner/pretrained/head.h"
 #include "runner/pretrained/model_type.h"
 
 namespace runner::pretrained {
@@ -84,7 +83,7 @@ Result<Node> of_transformers(const Node& model, const ShapeOf& shape_of, const s
   // Read back, the class says which head it is.
   config.set("architectures", Node::sequence({Node::string(type.architecture)}));
   if (!type.is_language_model()) set_labels(shape_of("head.weight")[0], labels, config);
-  if (type.head == kSequenceClassification) config.set("problem_type", Node::string(problem_type_of(model)));
+  if (const Node* problem = get(model, "problem_type")) config.set("problem_type", *problem);
   return config;
 }
 

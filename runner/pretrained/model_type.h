@@ -45,6 +45,10 @@ inline constexpr const char *kCausalLm = "causal_lm", *kMaskedLm = "masked_lm",
                             *kSequenceClassification = "sequence_classification",
                             *kTokenClassification = "token_classification";
 
+/// What Transformers calls the problems of a head that tells labels of a text.
+inline constexpr const char *kOneLabel = "single_label_classification", *kSeveralLabels = "multi_label_classification",
+                            *kRegression = "regression";
+
 /// What roux knows of a `model_type` with one of its heads: components/model/types/<model_type>.json, with the fields
 /// of common.json, which every configuration may have.
 struct ModelType {

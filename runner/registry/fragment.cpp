@@ -137,8 +137,9 @@ class Reader {
     if (!fragment_.measures.empty() && fragment_.kind != "loss")
       error(*root.find("x-measures"), "x-measures applies to losses only");
     fragment_.records = text(root, "x-records");
-    if (!fragment_.records.empty() && (fragment_.kind != "loss" || fragment_.records != "labelled"))
-      error(*root.find("x-records"), "x-records applies to losses only, and is \"labelled\"");
+    const bool is_known = fragment_.records == "labelled" || fragment_.records == "pairs";
+    if (!fragment_.records.empty() && (fragment_.kind != "loss" || !is_known))
+      error(*root.find("x-records"), "x-records applies to losses only, and is \"labelled\" or \"pairs\"");
     fragment_.target = text(root, "x-target");
     if (!fragment_.target.empty() && fragment_.target != "classes" && fragment_.target != "values")
       error(*root.find("x-target"), "x-target is \"classes\" or \"values\"");

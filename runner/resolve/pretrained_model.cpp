@@ -13,7 +13,8 @@
 #include "runner/hub/web_file.h"
 #include "runner/pretrained/adapter_config.h"
 #include "runner/pretrained/config.h"
-#include "runner/pretrained/head.h"
+#include "runner/pretrained/model_type.h"
+#include "runner/resolve/model_head.h"
 
 namespace runner::resolve {
 namespace {
@@ -23,7 +24,7 @@ namespace fs = std::filesystem;
 using core::Diagnostics;
 using core::Node;
 
-constexpr const char* kModel = "transformers";
+constexpr const char *kModel = "transformers", *kReward = "reward";  ///< kReward: a head, and its loss
 constexpr const char* kTokenizerFiles[] = {"tokenizer.json", "vocab.json", "tokenizer.model"};
 
 bool is_missing(const Node& recipe, const char* key) {
@@ -88,6 +89,13 @@ bool has_tokenizer(const std::string& folder) {
                      [&](const char* file) { return fs::is_regular_file(fs::path(folder) / file, failed); });
 }
 
+/// Whether `init_from.head` asks for a reward model.
+bool is_reward(const Node& recipe) {
+  const Node* source = recipe.find("init_from");
+  const Node* head = source != nullptr && source->is_mapping() ? source->find("head") : nullptr;
+  return head != nullptr && head->is_string() && head->as_string() == kReward;
+}
+
 /// Gives `model.head` what `init_from.head` says.
 void take_head(Node& recipe, Node* model, Diagnostics& diagnostics) {
   const Node* source = recipe.find("init_from");
@@ -98,22 +106,28 @@ void take_head(Node& recipe, Node* model, Diagnostics& diagnostics) {
                       "name a folder of Transformers, or remove it");
     return;
   }
+  if (is_reward(recipe) && is_missing(*model, "num_labels")) {
+    Node one = Node::integer(1, head->location());
+    one.add_history({"init_from.head: reward", core::Origin::kSettled});
+    model->set("num_labels", std::move(one), head->location());
+  }
+  const std::string name = is_reward(recipe) ? pretrained::kSequenceClassification : head->as_string();
   const Node* own = model->find("head");
-  if (own != nullptr && own->is_string() && own->as_string() != head->as_string()) {
+  if (own != nullptr && own->is_string() && own->as_string() != name) {
     diagnostics.error(head->location(),
                       "init_from.head is " + head->as_string() + ", and model.head is " + own->as_string(),
                       "remove one of them");
     return;
   }
   if (own != nullptr && own->is_string()) return;
-  Node taken = Node::string(head->as_string(), head->location());
+  Node taken = Node::string(name, head->location());
   taken.add_history({"init_from.head", core::Origin::kSettled});
   model->set("head", std::move(taken), head->location());
 }
 
 /// The loss that a language model has, or one with a head of labels, and why.
 std::pair<const char*, const char*> usual_loss(const Node& model) {
-  const std::string problem = pretrained::problem_type_of(model);
+  const std::string problem = problem_type_of(model);
   if (problem.empty()) return {"cross_entropy", "a language model"};
   if (problem == pretrained::kRegression) return {"mse", "a head of values"};
   if (problem == pretrained::kSeveralLabels) return {"bce_with_logits", "a head of several classes"};
@@ -237,7 +251,7 @@ void complete_pretrained(Node& recipe, Diagnostics& diagnostics) {
   model->set("config", checked ? std::move(*checked) : Node::null(model->location()));
   settle_lengths(recipe, positions_of(*model));
   if (!of_folder.empty() && is_missing(recipe, "loss")) {
-    const auto [type, why] = usual_loss(*model);
+    const auto [type, why] = is_reward(recipe) ? std::pair(kReward, "a reward model") : usual_loss(*model);
     Node loss = Node::string(type, source->location());
     loss.add_history({"init_from: " + of_folder + ", " + why, core::Origin::kSettled});
     recipe.set("loss", std::move(loss), source->location());

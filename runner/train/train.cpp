@@ -42,7 +42,6 @@
 #include "runner/resolve/consistency.h"
 #include "runner/store/run_reader.h"
 #include "runner/store/run_writer.h"
-#include "runner/train/data/label_kind.h"
 #include "runner/train/experiment/experiment.h"
 #include "runner/train/experiment/memory/memory_limits.h"
 #include "runner/train/experiment/out_of_memory.h"
@@ -161,7 +160,7 @@ artifact::Provenance provenance_of(const resolve::Recipe& recipe, const std::str
   provenance.folder = std::filesystem::current_path(ignored).string();
   provenance.recipe = recipe.path;
   provenance.command_line = request.command_line;
-  provenance.labels = names_of_classes(recipe, *experiment.train_data);
+  provenance.labels = experiment.class_names;
   const auto add = [&provenance](const std::string& set, const components::data::Dataset& data) {
     for (const std::string& path : data.files()) provenance.data.push_back({set, path, 0, 0, ""});
   };

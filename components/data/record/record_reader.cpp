@@ -175,7 +175,7 @@ class Reader {
                                 "data." + inputs_.name + " has labels that the model does not have: its own are " +
                                     labels_text(labels_->names()) + ", and the model's " +
                                     labels_text(inputs_.label_names),
-                                "use the model's names; or begin the head anew: init_from.exclude: \"head.*\"");
+                                "use the model's names; or a new head: init_from.exclude: \"head.*\"");
   }
 
   /// Makes classes of the places of labels, and the target of all of them.

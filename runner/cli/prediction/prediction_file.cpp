@@ -84,7 +84,7 @@ Node PredictionFile::row_of(const engine::Prediction& prediction) const {
     case engine::Prediction::Kind::kTags: add_classes(row, prediction); break;
     case engine::Prediction::Kind::kValues:
       row.set("prediction", values_of(prediction.values));
-      if (names_.has_target) row.set("target", values_of(prediction.targets));
+      if (!prediction.targets.empty()) row.set("target", values_of(prediction.targets));
       break;
     case engine::Prediction::Kind::kTokens: row.set("tokens", Node::integer(prediction.tokens)); break;
     case engine::Prediction::Kind::kTensor: break;  // ReturnedTensors writes those

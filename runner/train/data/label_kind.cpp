@@ -4,10 +4,9 @@
 #include <cstdint>
 
 #include "components/tensor/tensor_spec.h"
-#include "runner/pretrained/head.h"
-#include "runner/pretrained/model_type.h"
 #include "runner/registry/config_parse.h"
 #include "runner/registry/registry.h"
+#include "runner/resolve/model_head.h"
 
 namespace runner::train {
 
@@ -16,18 +15,19 @@ using components::data::LabelKind;
 LabelKind label_kind(const resolve::Recipe& recipe) {
   const registry::Fragment* loss = registry::Registry::builtin().find("loss", registry::type_of(recipe.loss));
   if (loss != nullptr && loss->records == "labelled") return LabelKind::kDesirable;
-  const std::string problem = pretrained::problem_type_of(recipe.model);
-  if (problem.empty()) return LabelKind::kNone;
-  if (pretrained::model_type_of(recipe.model)->head == pretrained::kTokenClassification) return LabelKind::kTags;
-  return problem == pretrained::kRegression      ? LabelKind::kValues
-         : problem == pretrained::kSeveralLabels ? LabelKind::kClasses
-                                                 : LabelKind::kClass;
+  if (loss != nullptr && loss->records == "pairs") return LabelKind::kNone;
+  const std::string head = resolve::label_head_of(recipe.model), problem = resolve::problem_type_of(recipe.model);
+  if (head.empty()) return LabelKind::kNone;
+  if (head == "token_classification") return LabelKind::kTags;
+  return problem == "regression"                   ? LabelKind::kValues
+         : problem == "multi_label_classification" ? LabelKind::kClasses
+                                                   : LabelKind::kClass;
 }
 
 std::vector<std::string> label_names(const resolve::Recipe& recipe) {
   const core::Node* config = recipe.model.is_mapping() ? recipe.model.find("config") : nullptr;
   if (config == nullptr || label_kind(recipe) == LabelKind::kNone) return {};
-  return pretrained::label_names_of(*config);
+  return resolve::label_names_of(*config);
 }
 
 std::vector<std::string> class_names(const components::data::Dataset& data) {

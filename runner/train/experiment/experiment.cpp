@@ -106,6 +106,7 @@ void build_data(Experiment& experiment, const BuildOptions& options, Diagnostics
     if (name == "train") experiment.train_data = build(name, block);
   }
   if (experiment.train_data == nullptr) return;
+  experiment.class_names = names_of_classes(experiment.recipe, *experiment.train_data);
   if (!options.new_rows.empty()) return build_new_rows(experiment, options, diagnostics);
   for (const auto& [name, block] : data) {
     if (name == "train" || !wanted(name)) continue;

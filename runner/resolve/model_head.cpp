@@ -1,25 +1,30 @@
-#include "runner/pretrained/head.h"
+#include "runner/resolve/model_head.h"
 
 #include <cstddef>
 #include <cstdint>
 
 #include "runner/pretrained/model_type.h"
 
-namespace runner::pretrained {
+namespace runner::resolve {
 
 using core::Node;
 
+std::string label_head_of(const Node& model) {
+  const pretrained::ModelType* type = model.is_mapping() ? pretrained::model_type_of(model) : nullptr;
+  return type == nullptr || type->is_language_model() ? "" : type->head;
+}
+
 std::string problem_type_of(const Node& model) {
-  const ModelType* type = model.is_mapping() ? model_type_of(model) : nullptr;
-  if (type == nullptr || type->head.empty() || type->is_language_model()) return "";
-  if (type->head != kSequenceClassification) return kOneLabel;
+  const std::string head = label_head_of(model);
+  if (head.empty()) return "";
+  if (head != pretrained::kSequenceClassification) return pretrained::kOneLabel;
   const Node* config = model.find("config");
   for (const Node* of : {&model, config}) {
     const Node* problem = of != nullptr && of->is_mapping() ? of->find("problem_type") : nullptr;
     if (problem != nullptr && problem->is_string()) return problem->as_string();
   }
   const Node* count = model.find("num_labels");
-  return count != nullptr && count->is_integer() && count->as_integer() == 1 ? kRegression : kOneLabel;
+  return count != nullptr && count->is_integer() && count->as_integer() == 1 ? pretrained::kRegression : pretrained::kOneLabel;
 }
 
 std::vector<std::string> label_names_of(const Node& config) {
@@ -35,4 +40,4 @@ std::vector<std::string> label_names_of(const Node& config) {
   return names;
 }
 
-}  // namespace runner::pretrained
+}  // namespace runner::resolve
