@@ -5,6 +5,7 @@
 
 #include "components/template/machine/machine.h"
 #include "components/template/syntax/parser.h"
+#include "components/template/thoughts.h"
 #include "runner/core/text/utf8.h"
 
 namespace components::jinja {
@@ -39,6 +40,39 @@ Node normalized(const Node& message) {
   return made;
 }
 
+/// Of a message, tells what of its texts is a thought: its reasoning, and what stands between marks in its content.
+Value with_thoughts(Value message) {
+  for (auto& [key, value] : message.as_mapping().entries) {
+    if (!value.is_text() || value.as_text().origins.empty()) continue;
+    Text text = value.as_text();
+    const Origin whole = text.origins[0];
+    if (std::find(kReasoning.begin(), kReasoning.end(), key.bytes()) != kReasoning.end()) {
+      text.origins[0].part = Part::kThought;
+      value = Value::text(std::move(text));
+    } else if (key.bytes() == "content") {
+      Text parted{text.bytes};
+      std::size_t at = 0;
+      const auto add = [&](std::size_t end, Part part) {
+        if (at >= end) return;
+        Origin origin = whole;
+        origin.begin = at;
+        origin.end = at = end;
+        origin.part = part;
+        parted.origins.push_back(origin);
+      };
+      for (const Thought& thought : thoughts_in(text.bytes)) {
+        add(thought.begin, Part::kAnswer);
+        add(thought.text_begin, Part::kThoughtMark);
+        add(thought.text_end, Part::kThought);
+        add(thought.end, Part::kThoughtMark);
+      }
+      add(text.bytes.size(), Part::kAnswer);
+      value = Value::text(std::move(parted));
+    }
+  }
+  return message;
+}
+
 Value list_of(std::vector<Value> messages) {
   const Value list = Value::list(std::move(messages));
   for (const Value& message : list.items()) {
@@ -55,7 +89,7 @@ std::vector<Piece> pieces_of(const Text& text) {
     if (!pieces.empty()) {
       Piece& last = pieces.back();
       if (last.message == piece.message && last.by_text == piece.by_text && last.pass == piece.pass &&
-          last.in_generation == piece.in_generation) {
+          last.in_generation == piece.in_generation && last.part == piece.part) {
         last.end = piece.end;
         return;
       }
@@ -65,7 +99,8 @@ std::vector<Piece> pieces_of(const Text& text) {
   std::size_t at = 0;
   for (const Origin& origin : text.origins) {
     add({at, origin.begin});
-    add({origin.begin, origin.end, origin.message, origin.by_text, origin.in_generation, origin.pass});
+    add({origin.begin, origin.end, origin.message, origin.by_text, origin.in_generation, origin.pass,
+         origin.by_text ? origin.part : Part::kAnswer});
     at = origin.end;
   }
   add({at, text.bytes.size()});
@@ -119,7 +154,8 @@ Result<Value> variables_of(const Chat& chat) {
     if (message.kind() != Node::Kind::kMapping) {
       return Failure{"message " + std::to_string(messages.size() + 1) + " of the chat is not a mapping"};
     }
-    messages.push_back(Value::from_message(normalized(message), static_cast<std::int32_t>(messages.size())));
+    const auto index = static_cast<std::int32_t>(messages.size());
+    messages.push_back(with_thoughts(Value::from_message(normalized(message), index)));
   }
   for (const auto& entry : chat.variables.entries()) {
     variables->set(Value::text(entry.key), Value::from(entry.value));

@@ -24,6 +24,7 @@ struct Piece {
   bool by_text = false;               ///< the message's own text; else the template's
   bool in_generation = false;         ///< inside `{% generation %}`
   std::int32_t pass = kNoMessage;     ///< the message in whose pass of a loop it was written
+  Part part = Part::kAnswer;          ///< of a message's text
 };
 
 struct Rendering {

@@ -49,7 +49,11 @@ class Encoder {
   /// `chat`: or why there is none, which only a conversation asks for.
   Encoder(std::shared_ptr<const Tokenizer> tokenizer, Result<tokenizer::ChatWriterPtr> chat, const Config& config,
           bool labelled)
-      : tokenizer_(std::move(tokenizer)), chat_(std::move(chat)), loss_on_(config.loss_on), ends_(config.train_on_eos) {
+      : tokenizer_(std::move(tokenizer)),
+        chat_(std::move(chat)),
+        loss_on_(config.loss_on),
+        ends_(config.train_on_eos),
+        learns_thoughts_(config.train_on_thinking) {
     if (config.columns) {
       const auto name = [](const std::optional<std::string>& field) { return field.value_or(""); };
       columns_ = {name(config.columns->text),     name(config.columns->prompt), name(config.columns->completion),
@@ -90,6 +94,7 @@ class Encoder {
     std::string text;
     Encoding encoding;
     Spans answers, unlearnt;  ///< that count, and those that do not
+    Spans thoughts;           ///< that do not count, within answers
     std::size_t last = 0;     ///< the message behind the last one that counts
   };
 
@@ -136,7 +141,14 @@ class Encoder {
     auto encoding = encoded(record.prompt + record.text, tokenizer_->for_text());
     if (!encoding) return encoding.failure();
     const std::size_t begin = characters(record.prompt);
-    Sequence sequence = labelled(encoding.value(), {{begin, begin + characters(record.text)}});
+    Spans thoughts;
+    if (!learns_thoughts_) {
+      std::size_t at = 0, counted = begin;
+      for (const tokenizer::Answer& thought : tokenizer::thoughts_of(record.text)) {
+        add_span(record.text, thought.begin, thought.end, at, counted, thoughts);
+      }
+    }
+    Sequence sequence = labelled(encoding.value(), {{begin, begin + characters(record.text)}}, {}, thoughts);
     // Of an empty completion what stands at the end is the prompt's, unless the tokenizer has added it.
     const auto& offsets = encoding.value().offsets;
     const bool of_prompt = record.text.empty() && !offsets.empty() && offsets.back() != tokenizer::Offsets{};
@@ -157,12 +169,12 @@ class Encoder {
     return true;
   }
 
-  /// Places of answers as characters of the text.
-  static void add_span(const std::string& text, const tokenizer::Answer& answer, std::size_t& at, std::size_t& counted,
-                       Spans& spans) {
-    const std::size_t first = counted + characters(std::string_view(text).substr(at, answer.begin - at));
-    counted = first + characters(std::string_view(text).substr(answer.begin, answer.end - answer.begin));
-    at = answer.end;
+  /// Bytes [begin, end) as characters of the text. `at`, `counted`: bytes, and the characters in them.
+  static void add_span(const std::string& text, std::size_t begin, std::size_t end, std::size_t& at,
+                       std::size_t& counted, Spans& spans) {
+    const std::size_t first = counted + characters(std::string_view(text).substr(at, begin - at));
+    counted = first + characters(std::string_view(text).substr(begin, end - begin));
+    at = end;
     spans.emplace_back(first, counted);
   }
 
@@ -182,13 +194,18 @@ class Encoder {
     for (std::size_t i = 0; i < chat.messages.size(); ++i) {
       if (chat.messages[i].role == kAssistant) last = i;
     }
-    std::size_t at = 0, counted = 0;  // bytes, and the characters in them
+    std::size_t at = 0, counted = 0;
     for (const tokenizer::Answer& answer : rendered.value().answers) {
       const bool is_learnt = counts(record, answer.message, last);
-      add_span(whole.text, answer, at, counted, is_learnt ? whole.answers : whole.unlearnt);
+      add_span(whole.text, answer.begin, answer.end, at, counted, is_learnt ? whole.answers : whole.unlearnt);
       if (is_learnt) whole.last = std::max(whole.last, answer.message + 1);
     }
     take_completion(record, chat, whole);
+    if (learns_thoughts_) return whole;
+    at = counted = 0;
+    for (const tokenizer::Answer& thought : rendered.value().thoughts) {
+      add_span(whole.text, thought.begin, thought.end, at, counted, whole.thoughts);
+    }
     return whole;
   }
 
@@ -220,7 +237,8 @@ class Encoder {
       const Ids& ids = whole.value().encoding.ids;
       if (part && common_beginning(part.value().encoding.ids, ids) == part.value().encoding.ids.size()) whole = part;
     }
-    Sequence sequence = labelled(whole.value().encoding, whole.value().answers, whole.value().unlearnt);
+    const Written& chosen = whole.value();
+    Sequence sequence = labelled(chosen.encoding, chosen.answers, chosen.unlearnt, chosen.thoughts);
     label_ends(sequence);
     sequence.odd_roles = odd_roles(record.messages);
     return sequence;
@@ -250,6 +268,10 @@ class Encoder {
     if (ends_ != TrainOnEos::kTurn) {
       return Failure{"a pair of chosen and rejected, but train_on_eos is " + std::string(to_text(ends_)),
                      "remove train_on_eos: of a pair its completions count with their ends"};
+    }
+    if (!learns_thoughts_) {
+      return Failure{"a pair of chosen and rejected, but train_on_thinking is false",
+                     "remove train_on_thinking: of a pair its completions count with their thoughts"};
     }
     return record.kind == TextRecord::Kind::kPair ? pair_of_texts(record) : pair_of_conversations(record);
   }
@@ -338,20 +360,22 @@ class Encoder {
   }
 
   /// Tokens outside of `spans` have no part in the loss, nor have those that the tokenizer added; with `loss_on: all`
-  /// those inside of `unlearnt` have none.
-  Sequence labelled(const Encoding& encoding, const Spans& spans, const Spans& unlearnt = {}) const {
-    const auto lies_in = [](const Spans& list, const tokenizer::Offsets& token) {
+  /// those inside of `unlearnt` have none. Nor has a token of `thoughts` alone.
+  Sequence labelled(const Encoding& encoding, const Spans& spans, const Spans& unlearnt, const Spans& thoughts) const {
+    const auto lies_in = [](const Spans& list, const tokenizer::Offsets& token, bool whole = false) {
       const auto& [begin, finish] = token;
       const auto span =
           std::partition_point(list.begin(), list.end(), [at = begin](const auto& one) { return one.second <= at; });
-      return begin < finish && span != list.end() && finish > span->first;
+      if (begin >= finish || span == list.end()) return false;
+      return whole ? begin >= span->first && finish <= span->second : finish > span->first;
     };
     Sequence sequence;
     sequence.input = encoding.ids;
     const bool all = loss_on_ == LossOn::kAll;
-    if (all && unlearnt.empty() && ends_ == TrainOnEos::kTurn) return sequence;
+    if (all && unlearnt.empty() && thoughts.empty() && ends_ == TrainOnEos::kTurn) return sequence;
     for (std::size_t i = 0; i < encoding.ids.size(); ++i) {
-      const bool counts = all ? !lies_in(unlearnt, encoding.offsets[i]) : lies_in(spans, encoding.offsets[i]);
+      const tokenizer::Offsets& place = encoding.offsets[i];
+      const bool counts = (all ? !lies_in(unlearnt, place) : lies_in(spans, place)) && !lies_in(thoughts, place, true);
       sequence.labels.push_back(counts ? encoding.ids[i] : static_cast<std::int32_t>(kPadTarget));
     }
     return sequence;
@@ -361,6 +385,7 @@ class Encoder {
   Result<tokenizer::ChatWriterPtr> chat_;
   LossOn loss_on_;
   TrainOnEos ends_;
+  bool learns_thoughts_;
   std::optional<std::int32_t> end_;  ///< of an answer
   RecordColumns columns_;
 };
@@ -404,6 +429,9 @@ bool fits_labels(const Config& config, const Inputs& inputs) {
   if (config.train_on_eos != TrainOnEos::kTurn) {
     refuse("train_on_eos", to_text(config.train_on_eos), "of which it learns the completions with their ends");
   }
+  if (!config.train_on_thinking) {
+    refuse("train_on_thinking", "false", "of which it learns the completions with their thoughts");
+  }
   if (config.streaming) refuse("streaming", "true", "each of which is compared with another one of the set");
   if (config.packing) refuse("packing", "true", "each of which is a row of its own");
   return fits;
@@ -421,6 +449,7 @@ bool fits_head(const Config& config, const Inputs& inputs) {
   };
   if (config.loss_on != LossOn::kCompletion) refuse("loss_on", "");
   if (config.train_on_eos != TrainOnEos::kTurn) refuse("train_on_eos", "");
+  if (!config.train_on_thinking) refuse("train_on_thinking", "");
   if (config.chat_format && !config.chat_format->is_null()) refuse("chat_format", "");
   if (config.roles) refuse("roles", "");
   if (config.streaming && !inputs.new_rows) refuse("streaming", ", whose classes are known when all are read");

@@ -146,7 +146,10 @@ Value made_from(const Value& source, std::string bytes) {
   if (source.is_text()) {
     text.is_markup = source.as_text().is_markup;
     if (!source.as_text().origins.empty() && !text.bytes.empty()) {
-      text.origins = {source.as_text().origins[0]};
+      const std::vector<Origin>& origins = source.as_text().origins;
+      text.origins = {origins[0]};
+      const auto is_same = [&origins](const Origin& origin) { return origin.part == origins[0].part; };
+      if (!std::all_of(origins.begin(), origins.end(), is_same)) text.origins[0].part = Part::kAnswer;
       text.origins[0].begin = 0;
       text.origins[0].end = text.bytes.size();
     }

@@ -20,6 +20,9 @@ struct Mapping;
 
 inline constexpr std::int32_t kNoMessage = -1;
 
+/// What a message's text is of its answer: a thought, or a mark around one.
+enum class Part : std::uint8_t { kAnswer, kThought, kThoughtMark };
+
 /// Bytes [begin, end) of a text, and where they come from.
 struct Origin {
   std::size_t begin = 0, end = 0;
@@ -28,6 +31,7 @@ struct Origin {
   bool in_generation = false;         ///< inside `{% generation %}`
   std::int32_t pass = kNoMessage;     ///< the message in whose pass of a loop it was written
   bool is_left = false;               ///< not written yet: that pass only left it in a namespace
+  Part part = Part::kAnswer;          ///< of what is taken from the message
 };
 
 struct Text {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <iterator>
 
+#include "components/template/thoughts.h"
 #include "components/tokenizer/chat/white_space.h"
 #include "runner/core/text/text.h"
 
@@ -104,7 +105,12 @@ class Writer {
     whole_.text += format_.before_assistant;
     const std::size_t begin = whole_.text.size();
     turn(format_.assistant_start, messages_[index].content, format_.assistant_end);
-    whole_.answers.push_back({begin, whole_.text.size(), index});
+    const std::size_t end = whole_.text.size();
+    whole_.answers.push_back({begin, end, index});
+    const std::size_t first = begin + format_.assistant_start.size(), last = end - format_.assistant_end.size();
+    for (const Answer& thought : thoughts_of(std::string_view(whole_.text).substr(first, last - first))) {
+      whole_.thoughts.push_back({first + thought.begin, first + thought.end, index});
+    }
     whole_.text += format_.after_assistant;
   }
 
@@ -122,6 +128,12 @@ class Writer {
 };
 
 }  // namespace
+
+std::vector<Answer> thoughts_of(std::string_view answer) {
+  std::vector<Answer> thoughts;
+  for (const jinja::Thought& thought : jinja::thoughts_in(answer)) thoughts.push_back({thought.begin, thought.end});
+  return thoughts;
+}
 
 Result<Conversation> ChatFormat::render(const std::vector<Message>& messages, bool answer) const {
   return Writer(*this, messages).write(answer);

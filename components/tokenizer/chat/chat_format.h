@@ -33,10 +33,16 @@ struct Answer {
   std::size_t message = 0;  ///< index in Chat::messages
 };
 
+/// The parts of an answer's text that are thoughts, as jinja::thoughts_in(), all of message 0.
+std::vector<Answer> thoughts_of(std::string_view answer);
+
 /// A conversation as the text that a model was trained on.
 struct Conversation {
   std::string text;
   std::vector<Answer> answers;  ///< in order, without overlap
+  /// Parts of answers that are thoughts, with the marks around them: of a message's reasoning, or thoughts_of() its
+  /// content.
+  std::vector<Answer> thoughts = {};
 };
 
 /// Where the system message goes.

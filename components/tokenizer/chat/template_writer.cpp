@@ -5,6 +5,7 @@
 
 #include "components/template/answers.h"
 #include "components/template/template.h"
+#include "components/template/thoughts.h"
 #include "components/tokenizer/chat/chat_writer.h"
 #include "components/tokenizer/chat/white_space.h"
 
@@ -51,9 +52,13 @@ class TemplateWriter final : public ChatWriter {
     if (!answer) {
       const auto ranges = learnt(chat, rendering.value());
       if (!ranges) return ranges.failure();
-      for (const jinja::Range& range : ranges.value()) {
-        whole.answers.push_back({range.begin, range.end, static_cast<std::size_t>(range.message)});
-      }
+      const auto add = [](const jinja::Ranges& from, std::vector<Answer>& to) {
+        for (const jinja::Range& range : from) {
+          to.push_back({range.begin, range.end, static_cast<std::size_t>(range.message)});
+        }
+      };
+      add(ranges.value(), whole.answers);
+      add(jinja::thoughts_of(rendering.value(), ranges.value()), whole.thoughts);
     }
     whole.text = std::move(rendering.value().text);
     if (!answer && always_prompts_ && whole.text.ends_with(*prompt_)) {
