@@ -23,6 +23,7 @@
 #include "runner/resolve/recipe.h"
 #include "runner/resolve/sharding/settings.h"
 #include "runner/words/reader.h"
+#include "runner/words/table.h"
 
 namespace runner::cli {
 namespace {
@@ -74,7 +75,10 @@ Node recipe_of_deepspeed(const Node& config, core::Diagnostics& diagnostics) {
 Node recipe_of_script(const Node& config, core::Diagnostics& diagnostics) {
   Node recipe = Node::mapping();
   take_sharding(config, recipe, diagnostics);
-  if (const Node* launcher = config.find(kLauncher)) take_launcher(*launcher, recipe, diagnostics);
+  std::vector<words::Row> rows;  // of the Trainer's scripts
+  if (const Node* launcher = config.find(kLauncher)) {
+    take_launcher(*launcher, /*is_trainer=*/false, recipe, rows, diagnostics);
+  }
   std::vector<std::string> others;
   for (const Node::Entry& entry : config.entries()) {
     const bool is_taken = entry.key == kScript || entry.key == kLauncher || entry.key == "local_rank" ||
@@ -97,7 +101,9 @@ Node recipe_of(const Node& config, std::vector<words::Row>& rows, core::Diagnost
   if (is_trainer(config)) return recipe_of_trainer(config, rows, diagnostics);
   if (config.find(kScript) != nullptr) return recipe_of_script(config, diagnostics);
   if (is_deepspeed(config)) return recipe_of_deepspeed(config, diagnostics);
-  return recipe_of_accelerate(config, rows, diagnostics);
+  Node sections = recipe_of_accelerate(config, rows, diagnostics);
+  refuse_empty_numbers(config, words::table_of("accelerate"), sections, rows, diagnostics);
+  return sections;
 }
 
 void import(Session& session, const std::string& file, const std::string& output) {

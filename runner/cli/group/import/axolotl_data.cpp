@@ -181,6 +181,8 @@ class Sets {
       draft.put("subset", Node::string(name->scalar_text()));
     }
     take_form(set, draft);
+    if (!is_chat_)
+      reader_.note(prefix_ + "conversation", Kind::kNoEffect, "it says how messages are written, and here are none");
     take_options(draft);
     return {draft.ordered(), part};
   }
@@ -450,8 +452,13 @@ class Sets {
 
   void take_chat_format(const Node& set, words::Draft& draft) {
     has_chat_ = is_chat_ = true;
-    const words::Word& word = *words::find(words_, "chat_template");
     const Node* own = asked(set, "chat_template");
+    if (const Node* conversation = asked(set, "conversation")) {
+      const words::Outcome outcome = reader_.outcome_of(*words::find(words_, "conversation"), *conversation);
+      if (own == nullptr) return put_format(outcome.value ? *outcome.value : Node::null(), draft);
+      reader_.note(prefix_ + "conversation", Kind::kNoEffect, "chat_template of the set says it");
+    }
+    const words::Word& word = *words::find(words_, "chat_template");
     const Node* written = own != nullptr ? own : reader_.get("chat_template");
     const Node* text = own != nullptr ? asked(set, "chat_template_jinja") : reader_.get("chat_template_jinja");
     if (written == nullptr && text == nullptr) return put_format(Node::null(), draft);  // the model's own
@@ -563,6 +570,10 @@ void take_axolotl_data(Reader& reader) {
   }
   const Sets train(reader, pretrains ? "pretraining_dataset" : "datasets"), tests(reader, "test_datasets");
   const bool is_streamed = pretrains || reader.get("streaming") != nullptr;
+  if (const Node* kind = reader.get("rl"); kind != nullptr && is_streamed && lower(kind->scalar_text()) == "kto") {
+    const char* key = pretrains ? "pretraining_dataset" : "streaming";
+    refuse_stream_of_labels(reader, *reader.get(key), key);
+  }
   const double part = reader.get("test_datasets") == nullptr && !is_streamed ? part_held_out(reader, train) : 0;
   if (is_streamed) reader.note("val_set_size", Kind::kNoEffect, "a stream has no part to hold out");
   if (part >= 1) {

@@ -353,6 +353,7 @@ Node recipe_of_axolotl(const Node& config, std::vector<words::Row>& rows, core::
   reader.read();
   rows = reader.rows();
   Node recipe = reader.draft().ordered();
+  refuse_empty_numbers(config, words::table_of("axolotl"), recipe, rows, diagnostics);
   take_sharding(config, recipe, diagnostics);
   return recipe;
 }

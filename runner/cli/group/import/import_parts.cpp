@@ -1,10 +1,11 @@
 #include "runner/cli/group/import/import_parts.h"
 
-#include <algorithm>
 #include <cmath>
 #include <utility>
 #include <vector>
 
+#include "runner/registry/alias.h"
+#include "runner/registry/reference/lookup.h"
 #include "runner/registry/registry.h"
 #include "runner/resolve/sharding/settings.h"
 #include "runner/resolve/sharding/words.h"
@@ -16,7 +17,70 @@ namespace {
 using core::Node;
 using words::asks_for_something;
 
+/// `a number` or `true or false`, of a key that holds one; "" of any other.
+std::string number_of(const std::string& path, const Node& recipe) {
+  if (path.empty()) return "";
+  using Type = registry::Property::Type;
+  const auto schema = registry::find_schema(registry::Registry::builtin(), recipe, registry::shown_path(path));
+  if (schema.property == nullptr) return "";
+  switch (schema.property->type) {
+    case Type::kInteger:
+    case Type::kNumber:
+    case Type::kInterval:
+    case Type::kDuration:
+    case Type::kBytes: return "a number";
+    case Type::kBoolean: return "true or false";
+    default: return "";
+  }
+}
+
+/// Of one block of a configuration.
+class EmptyNumbers {
+ public:
+  EmptyNumbers(const Node& recipe, std::vector<words::Row>& rows, core::Diagnostics& diagnostics)
+      : recipe_(recipe), rows_(rows), diagnostics_(diagnostics) {}
+
+  void refuse(const Node& block, const std::vector<words::Word>& words, const std::string& prefix) {
+    for (const Node::Entry& entry : block.entries()) {
+      const words::Word* word = words::find(words, entry.key);
+      if (word == nullptr || (!entry.value.is_mapping() && !entry.value.is_sequence())) continue;
+      const std::string key = prefix + entry.key;
+      if (!word->inner.empty()) {
+        if (entry.value.is_mapping()) refuse(entry.value, word->inner, key + ".");
+        for (std::size_t i = 0; i < entry.value.items().size(); ++i)
+          refuse(entry.value.items()[i], word->inner, key + "[" + std::to_string(i) + "].");
+      } else if (entry.value.entries().empty() && entry.value.items().empty()) {
+        refuse(entry, *word, key);
+      }
+    }
+  }
+
+ private:
+  void refuse(const Node::Entry& entry, const words::Word& word, const std::string& key) {
+    const std::string expected = number_of(word.path, recipe_);
+    if (expected.empty()) return;
+    const std::string message =
+        key + " must be " + expected + ", got an empty " + (entry.value.is_mapping() ? "mapping" : "list");
+    diagnostics_.error(entry.value.location(), message, "write a value, or remove it");
+    rows_.push_back({words::Outcome::Kind::kRefused, key, "", message, entry.key_location, {}});
+  }
+
+  const Node& recipe_;
+  std::vector<words::Row>& rows_;
+  core::Diagnostics& diagnostics_;
+};
+
 }  // namespace
+
+void refuse_stream_of_labels(words::Reader& reader, const Node& at, const std::string& key) {
+  reader.refuse(at, key, key + " reads a stream, and KTO compares each record with another one of the set",
+                "remove " + key + ": the records are read into memory");
+}
+
+void refuse_empty_numbers(const Node& config, const words::Table& table, const Node& recipe,
+                          std::vector<words::Row>& rows, core::Diagnostics& diagnostics) {
+  EmptyNumbers(recipe, rows, diagnostics).refuse(config, table.words, "");
+}
 
 void take_sharding(const Node& config, Node& recipe, core::Diagnostics& diagnostics) {
   std::vector<resolve::ShardingWord> fsdp, deepspeed;

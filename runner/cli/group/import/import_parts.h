@@ -5,6 +5,8 @@
 
 #include "runner/core/diagnostics.h"
 #include "runner/core/node.h"
+#include "runner/words/reader.h"
+#include "runner/words/table.h"
 
 // Shared by what `roux config import` makes a recipe of.
 
@@ -22,6 +24,15 @@ struct SetMixture {
   std::vector<core::Node> weights;
   std::string stopping;
 };
+
+/// An error where labelled records are to be streamed, which no training of them does.
+void refuse_stream_of_labels(words::Reader& reader, const core::Node& at, const std::string& key);
+
+/// An error for each empty mapping or list in place of a number or a switch, which the tool does not take either.
+///
+/// recipe  that the configuration comes to: what its blocks are decides what their keys hold
+void refuse_empty_numbers(const core::Node& config, const words::Table& table, const core::Node& recipe,
+                          std::vector<words::Row>& rows, core::Diagnostics& diagnostics);
 
 /// The sets as one block. Of another number of sets than of weights the mixture does not count.
 core::Node joined_sets(std::vector<core::Node> sets, const SetMixture& mixture = {});

@@ -217,9 +217,21 @@ std::vector<Node> parts_of(Reader& reader, std::vector<Node> sets, const HeldOut
       if (!name.empty()) part = "[" + part + "]";
     }
     set.set("split", Node::string(name + part));
-    if (is_held_out) set.erase("streaming");
   }
   return sets;
+}
+
+/// A stream of the Hub is that of train, whole; sets to evaluate on are read before. Whether there is a stream.
+bool settle_streams(std::vector<Node>& train, std::vector<Node>& val) {
+  bool found = false;
+  for (Node& set : train) {
+    if (set.find("streaming") == nullptr) continue;
+    found = true;
+    const Node* split = set.find("split");
+    if (split != nullptr && split->scalar_text() == "train") set.erase("split");
+  }
+  for (Node& set : val) set.erase("streaming");
+  return found;
 }
 
 /// The first record of a file of lines, or of an array; "" where it does not end here.
@@ -279,6 +291,12 @@ void name_data_set(const std::string& name, const std::string& subset, const std
 void put_sets(Reader& reader, std::vector<Node> train, std::vector<Node> val, const HeldOut& held_out,
               const SetMixture& mixture) {
   if (train.empty()) return;
+  const bool is_streamed = settle_streams(train, val);
+  if (is_streamed && held_out.size > 0 && val.empty()) {
+    return reader.refuse(*reader.get(held_out.key), held_out.key,
+                         held_out.key + " holds a part out, and of a stream there is none",
+                         "remove " + held_out.key + ", or streaming");
+  }
   const bool is_number = held_out.size >= 1;
   if (!val.empty() || held_out.size <= 0) {
     reader.draft().put("data.train", joined_sets(std::move(train), mixture));

@@ -27,7 +27,7 @@ struct HeldOut {
   double size = 0;
 };
 /// Sets data.train, and data.val of `val` or else of what is held out. Errors: a part of sets that are parts themselves
-/// without a known end, and a number of records of several sets.
+/// without a known end, or streams, and a number of records of several sets.
 void put_sets(words::Reader& reader, std::vector<core::Node> train, std::vector<core::Node> val,
               const HeldOut& held_out, const SetMixture& mixture = {});
 

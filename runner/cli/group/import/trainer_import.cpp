@@ -233,6 +233,9 @@ void take_orpo(Reader& reader, const TrainerMethod& method) {
 
 /// Of single labelled records, or of pairs, which are two of them.
 void take_kto(Reader& reader, const TrainerMethod& method) {
+  for (const char* key : {"streaming", "dataset_streaming"}) {
+    if (const Node* streaming = reader.get(key)) refuse_stream_of_labels(reader, *streaming, key);
+  }
   if (const Node* likelihood = reader.get("pref_ftx"))
     reader.refuse(*likelihood, "pref_ftx", "pref_ftx adds a likelihood to KTO, which roux does not", "remove pref_ftx");
   const Node* kind = reader.get("loss_type");
@@ -361,6 +364,7 @@ Node recipe_of_trainer(const Node& config, std::vector<words::Row>& rows, core::
   reader.read();
   rows = reader.rows();
   Node recipe = reader.draft().ordered();
+  refuse_empty_numbers(arguments, words::table_of(words_of(method)), recipe, rows, diagnostics);
   if (const Node* file = method.is_factory_v1() ? reader.get("dist_config.config_file") : nullptr) {
     Node sharding = Node::mapping();
     sharding.set("deepspeed", *file, file->location());
@@ -368,7 +372,9 @@ Node recipe_of_trainer(const Node& config, std::vector<words::Row>& rows, core::
   } else {
     take_sharding(config, recipe, diagnostics);
   }
-  if (const Node* launcher = config.find(kLauncher)) take_launcher(*launcher, recipe, diagnostics);
+  if (const Node* launcher = config.find(kLauncher)) {
+    take_launcher(*launcher, /*is_trainer=*/true, recipe, rows, diagnostics);
+  }
   return recipe;
 }
 

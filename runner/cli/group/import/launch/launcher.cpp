@@ -380,6 +380,34 @@ void merge(Node& section, const std::string& path, const Node::Entry& entry, boo
   diagnostics.error(at, what, "keep one of the two");
 }
 
+/// Takes away what counts in a loop of Accelerate, and not beside the arguments of the Trainer.
+/// Source  TrainingArguments.__post_init__ and Trainer.create_accelerator_and_postprocess of Transformers 5
+void drop_idle(Node& options, Node& recipe, std::vector<words::Row>& rows) {
+  const auto drop = [&](const char* key, const std::string& why) {
+    const Node::Entry* entry = options.find_entry(key);
+    if (entry == nullptr || !words::asks_for_something(entry->value)) return;
+    rows.push_back({Kind::kNoEffect,
+                    std::string("launcher.") + key,
+                    core::escape_for_terminal(entry->value.scalar_text()),
+                    why,
+                    entry->key_location,
+                    {}});
+    options.erase(key);
+  };
+  drop("gradient_accumulation_steps",
+       "the Trainer's own gradient_accumulation_steps counts, which is 1 unless written");
+  const Node* mode = recipe.at_path("precision.mode");
+  if (mode == nullptr) return;
+  const std::string written = mode->scalar_text();
+  for (const char* key : {"mixed_precision", "fp16"}) {
+    if (written != "32-true") {
+      drop(key, "the Trainer's own bf16, fp16 or dtype counts: precision.mode is " + written);
+    } else if (options.find(key) != nullptr) {
+      recipe.find("precision")->erase("mode");  // without bf16 and fp16 it asks the launcher
+    }
+  }
+}
+
 }  // namespace
 
 Node value_of_argument(const std::shared_ptr<const core::Source>& source, const std::string& text,
@@ -401,14 +429,16 @@ Node read_launcher(std::span<const ShellWord> words, const std::shared_ptr<const
   return Reader(source, diagnostics).read(words);
 }
 
-void take_launcher(const Node& launcher, Node& recipe, core::Diagnostics& diagnostics) {
+void take_launcher(const Node& launcher, bool is_trainer, Node& recipe, std::vector<words::Row>& rows,
+                   core::Diagnostics& diagnostics) {
   Node options = Node::mapping(launcher.location()), keys = Node::mapping();
   for (const Node::Entry& entry : launcher.entries()) {
     Node& list = entry.key.starts_with("launch.") ? keys : options;
     list.set(entry.key, entry.value, entry.key_location);
   }
-  std::vector<words::Row> rows;  // the flags have names of their own
-  Node sections = recipe_of_accelerate(options, rows, diagnostics);
+  if (is_trainer) drop_idle(options, recipe, rows);
+  std::vector<words::Row> unused;  // the flags have names of their own
+  Node sections = recipe_of_accelerate(options, unused, diagnostics);
   for (const Node::Entry& entry : keys.entries()) {
     if (sections.find("launch") == nullptr) sections.set("launch", Node::mapping(), entry.key_location);
     sections.find("launch")->set(entry.key.substr(std::string("launch.").size()), entry.value, entry.key_location);

@@ -3,9 +3,11 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "runner/core/diagnostics.h"
 #include "runner/core/node.h"
+#include "runner/words/reader.h"
 
 namespace runner::cli {
 
@@ -29,6 +31,10 @@ core::Node read_launcher(std::span<const ShellWord> words, const std::shared_ptr
 /// Sets what the flags come to in `recipe`. A value there that was not written gives way; one of precision and of
 /// batches that was stays, as the script's arguments go before its launcher's, with a notice. Any other that differs is
 /// an error.
-void take_launcher(const core::Node& launcher, core::Node& recipe, core::Diagnostics& diagnostics);
+///
+/// is_trainer  the script is one of the Trainer, whose arguments decide on precision and accumulation: `rows` tells
+///             which flags have no effect beside them
+void take_launcher(const core::Node& launcher, bool is_trainer, core::Node& recipe, std::vector<words::Row>& rows,
+                   core::Diagnostics& diagnostics);
 
 }  // namespace runner::cli
