@@ -45,13 +45,9 @@ pretrained::Exported export_checkpoint(const ExportCheckpoint& request) {
     throw core::RunError(checkpoint + " lies in no run, and only the run's recipe says what model it is",
                          "name a run, such as RUN:best", core::kExitUsage);
   }
-  pretrained::ExportRequest model{.tensors = tensors,
-                                  .resolved = summary.value().resolved,
-                                  .folder = request.folder,
-                                  .shard_bytes_max = request.shard_bytes_max,
-                                  .force = request.force,
-                                  .merge = request.merge,
-                                  .adapter = request.adapter};
+  pretrained::ExportRequest model{tensors,        summary.value().resolved, {},
+                                  request.folder, request.shard_bytes_max,  request.force,
+                                  request.merge,  request.adapter};
   core::Diagnostics told_by_its_training;
   resolve::locate_hub_values(model.resolved, told_by_its_training);  // its tokenizer is copied
   const std::string capsule = store::branch_file(summary.value().run_dir, artifact::kProvenanceFile);

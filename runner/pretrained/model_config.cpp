@@ -83,7 +83,11 @@ Result<Node> of_transformers(const Node& model, const ShapeOf& shape_of, const s
   // Read back, the class says which head it is.
   config.set("architectures", Node::sequence({Node::string(type.architecture)}));
   if (!type.is_language_model()) set_labels(shape_of("head.weight")[0], labels, config);
-  if (const Node* problem = get(model, "problem_type")) config.set("problem_type", *problem);
+  if (const Node* problem = get(model, "problem_type")) {
+    config.set("problem_type", *problem);
+  } else if (type.head == kSequenceClassification && get(config, "problem_type") == nullptr) {
+    config.set("problem_type", Node::string(shape_of("head.weight")[0] == 1 ? kRegression : kOneLabel));
+  }
   return config;
 }
 

@@ -24,7 +24,8 @@ std::string problem_type_of(const Node& model) {
     if (problem != nullptr && problem->is_string()) return problem->as_string();
   }
   const Node* count = model.find("num_labels");
-  return count != nullptr && count->is_integer() && count->as_integer() == 1 ? pretrained::kRegression : pretrained::kOneLabel;
+  return count != nullptr && count->is_integer() && count->as_integer() == 1 ? pretrained::kRegression
+                                                                             : pretrained::kOneLabel;
 }
 
 std::vector<std::string> label_names_of(const Node& config) {

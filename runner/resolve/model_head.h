@@ -10,8 +10,8 @@ namespace runner::resolve {
 /// The head of a recipe's model where it tells labels, as `model.head` names it; "" for another model.
 std::string label_head_of(const core::Node& model);
 
-/// The problem of a model with such a head: its own `problem_type`, else its configuration's, else `regression` where it
-/// tells one value, and `single_label_classification`, which a head of tokens has. "" for another model.
+/// The problem of a model with such a head: its own `problem_type`, else its configuration's, else `regression` where
+/// it tells one value, and `single_label_classification`, which a head of tokens has. "" for another model.
 std::string problem_type_of(const core::Node& model);
 
 /// Names of the classes that a configuration has, in order; empty where it has none but Transformers' `LABEL_0`.

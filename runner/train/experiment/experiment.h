@@ -93,8 +93,8 @@ struct Experiment {
   c10::Device device = c10::Device(c10::kCPU);  ///< of the model, its gradients and the optimizer; CPU with `meta`
   components::Uploader upload;                  ///< of micro-batches to `device`
   std::shared_ptr<components::data::Dataset> train_data;
-  std::vector<std::string> class_names;  ///< that the model's head tells; empty where they are numbers, or it tells none
-  std::vector<NamedDataset> eval_data;  ///< every other named set, in the recipe's order
+  std::vector<std::string> class_names;  ///< that the model's head tells; empty where they are numbers
+  std::vector<NamedDataset> eval_data;   ///< every other named set, in the recipe's order
   std::shared_ptr<components::model::Model> model;
   std::vector<std::shared_ptr<components::adapter::Adapter>> adapters;  ///< of the model, by `adapters`
   /// Of what is trained by several processes that shard it: the parameters that each of them holds whole,
