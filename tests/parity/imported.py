@@ -13,6 +13,7 @@ import json
 import os
 import pathlib
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -46,6 +47,9 @@ CASES = {
     "trl/texts": f"trl sft {TRAINER} --dataset_name texts.jsonl",
     "trl/dpo": f"trl dpo {TRAINER} --dataset_name pairs.jsonl --beta 0.2",
     "trl/dpo_sft": f"trl dpo {TRAINER} --dataset_name pairs.jsonl --loss_type sigmoid sft --loss_weights 1.0 0.5",
+    "trl/reward": f"trl reward {TRAINER.replace(' model ', ' rewards ')} --dataset_name pairs.jsonl "
+                  "--center_rewards_coefficient 0.1",
+    "trl/reward_short": f"trl reward {TRAINER.replace(' model ', ' rewards ')} --dataset_name pairs.jsonl --max_length 40",
     "trl/kto": f"trl kto {TRAINER} --dataset_name labels.jsonl --desirable_weight 1.5",
     "llama_factory/chats": {**FACTORY, "stage": "sft", "dataset": "chats"},
     "llama_factory/tasks": {**FACTORY, "stage": "sft", "dataset": "tasks", "train_on_prompt": True},
@@ -100,6 +104,23 @@ def write_data(folder):
         for turns in CHATS if len(turns) > 2] * 4)
     (folder / "dataset_info.json").write_text(json.dumps(DATASET_INFO))
     shutil.copytree(FOLDER / "model", folder / "model")
+    write_reward_model(folder / "model", folder / "rewards")
+
+
+def write_reward_model(model, folder):
+    """The model with a head of rewards, so that it does not begin at random."""
+    shutil.copytree(model, folder)
+    config = json.loads((folder / "config.json").read_text())
+    config.update(architectures=["LlamaForSequenceClassification"], id2label={"0": "LABEL_0"}, label2id={"LABEL_0": 0})
+    (folder / "config.json").write_text(json.dumps(config))
+    data = (folder / "model.safetensors").read_bytes()
+    head = [(i * 7 % 11 - 5) / 10 for i in range(config["hidden_size"])]
+    length = int.from_bytes(data[:8], "little")
+    names, tensors = json.loads(data[8:8 + length]), data[8 + length:] + struct.pack(f"<{len(head)}f", *head)
+    names["score.weight"] = {"dtype": "F32", "shape": [1, len(head)],
+                             "data_offsets": [len(data) - 8 - length, len(tensors)]}
+    text = json.dumps(names).encode()
+    (folder / "model.safetensors").write_bytes(len(text).to_bytes(8, "little") + text + tensors)
 
 
 def make_model():
@@ -126,13 +147,13 @@ def make_model():
 def losses_of_trl(line):
     from datasets import load_dataset
     from transformers import HfArgumentParser
-    from trl import DPOConfig, DPOTrainer, KTOConfig, KTOTrainer, SFTConfig, SFTTrainer
+    from trl import (DPOConfig, DPOTrainer, KTOConfig, KTOTrainer, RewardConfig, RewardTrainer, SFTConfig, SFTTrainer)
     _, kind, *words = line.split()
     at = {name: words.index(name) for name in ("--model_name_or_path", "--dataset_name")}
     model, data = (words[i + 1] for i in at.values())
     rest = [word for i, word in enumerate(words) if not any(i in (k, k + 1) for k in at.values())]
     config, trainer = {"sft": (SFTConfig, SFTTrainer), "dpo": (DPOConfig, DPOTrainer),
-                       "kto": (KTOConfig, KTOTrainer)}[kind]
+                       "kto": (KTOConfig, KTOTrainer), "reward": (RewardConfig, RewardTrainer)}[kind]
     (args,) = HfArgumentParser(config).parse_args_into_dataclasses(rest)
     made = trainer(model=model, args=args, train_dataset=load_dataset("json", data_files=data, split="train"))
     made.train()

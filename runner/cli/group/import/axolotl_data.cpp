@@ -253,6 +253,9 @@ class Sets {
   /// Which fields a record has.
   void take_form(const Node& set, words::Draft& draft) {
     const Node* type = set.find("type");
+    for (const char* key : {"reward_model", "process_reward_model"}) {
+      if (reader_.get(key) != nullptr) return;  // an error already
+    }
     if (is_pretraining()) return take_texts(set, "text_column", draft);
     if (const Node* kind = reader_.get("rl")) {
       const words::Word& word = *words::find(words::table_of("axolotl").words, "rl");

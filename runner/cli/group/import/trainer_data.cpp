@@ -114,6 +114,9 @@ class Sets {
     } else if (!is_unlimited && (!has_records || method_.is_trl())) {
       made.set("max_seq_len", Node::integer(1024));
     }
+    // TRL leaves longer pairs out, where it cuts other records.
+    if (method_.is_trl() && method_.is_reward() && made.find("max_seq_len") != nullptr)
+      made.set("too_long", Node::string("drop"));
     if (!has_records) return;
     add_template(made);
     if (reader_.get("packing") != nullptr && !method_.is_of_pairs) made.set("packing", Node::boolean(true));

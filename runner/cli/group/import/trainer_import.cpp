@@ -46,6 +46,9 @@ bool has_any(const Node& config, std::span<const char* const> keys) {
   return std::any_of(keys.begin(), keys.end(), [&](const char* key) { return config.find(key) != nullptr; });
 }
 
+/// What TRL and others train by answers that the model writes meanwhile, or by steps of answers.
+constexpr const char* kUnknownScripts[] = {"grpo", "ppo", "prm", "rloo"};
+
 /// roux's loss of LLaMA-Factory's `pref_loss`.
 std::string pair_loss_of(const Node& config) {
   const Node* loss = config.find("pref_loss");
@@ -62,9 +65,12 @@ TrainerMethod method_of(const Node& config, core::Diagnostics& diagnostics) {
   if (is_factory_v1(config)) {
     method.tool = Tool::kFactoryV1;
     method.sets = factory_v1_sets(config, diagnostics);
-    method.is_of_pairs = script == "dpo" || has_pairs(method.sets) || config.find("pref_loss") != nullptr ||
-                         config.find("pref_beta") != nullptr;
-    method.pair_loss = pair_loss_of(config);
+    const Node* model_class = config.find("model_class");
+    const bool has_rewards = model_class != nullptr && model_class->scalar_text() == "cls";
+    const bool is_reward = script == "rm" || (method.script == nullptr && has_rewards);
+    method.is_of_pairs = is_reward || script == "dpo" || has_pairs(method.sets) ||
+                         config.find("pref_loss") != nullptr || config.find("pref_beta") != nullptr;
+    method.pair_loss = is_reward ? "reward" : pair_loss_of(config);
     return method;
   }
   const auto is_own = [&](std::string_view table, std::string_view other, const Node::Entry& entry) {
@@ -75,10 +81,13 @@ TrainerMethod method_of(const Node& config, core::Diagnostics& diagnostics) {
     return std::any_of(config.entries().begin(), config.entries().end(),
                        [&](const Node::Entry& entry) { return is_own(table, other, entry); });
   };
-  const bool is_command = script == "sft" || script == "dpo" || script == "kto";
+  const bool is_command = script == "sft" || script == "dpo" || script == "kto" || script == "reward";
   static constexpr const char* kScripts[] = {"do_train", "block_size", "dataset_config_name", "train_file"};
   const auto in_script = [&](const char* word) { return script.find(word) != std::string::npos; };
-  const bool of_pairs = in_script("dpo") || in_script("cpo") || in_script("orpo") || in_script("kto");
+  const bool is_unknown = std::any_of(std::begin(kUnknownScripts), std::end(kUnknownScripts), in_script);
+  const bool of_preferences = in_script("dpo") || in_script("cpo") || in_script("orpo") || in_script("kto");
+  const bool of_rewards = in_script("reward") && !of_preferences && !is_unknown;
+  const bool of_pairs = of_preferences || of_rewards;
   const bool is_of_trl = is_command || has_own("trl", "trainer") || of_pairs || in_script("sft");
   if (script.find(".py") == std::string::npos && has_any(config, kFactory)) {
     method.tool = Tool::kFactory;
@@ -98,10 +107,12 @@ TrainerMethod method_of(const Node& config, core::Diagnostics& diagnostics) {
     method.pair_loss = is_kto ? "kto" : pair_loss_of(config);
   } else {
     const bool is_cpo = method.script != nullptr ? in_script("cpo") : asks("cpo_alpha") || asks("simpo_gamma");
-    method.is_of_pairs = method.script != nullptr ? of_pairs : is_cpo || asks("beta");
+    const bool is_reward = method.script != nullptr ? of_rewards : asks("center_rewards_coefficient");
+    method.is_of_pairs = method.script != nullptr ? of_pairs : is_cpo || is_reward || asks("beta");
     if (in_script("orpo")) method.pair_loss = "orpo";
     if (in_script("kto")) method.pair_loss = "kto";
     if (is_cpo) method.pair_loss = "cpo";
+    if (is_reward) method.pair_loss = "reward";
   }
   return method;
 }
@@ -248,6 +259,32 @@ void take_kto(Reader& reader, const TrainerMethod& method) {
                 "use kto or apo_zero_unpaired");
 }
 
+/// Of the head that tells the rewards, see add_head().
+void take_reward(Reader& reader, const TrainerMethod& method) {
+  if (const Node* kind = method.is_trl() ? reader.get("loss_type") : nullptr) {
+    reader.refuse(*kind, "loss_type", "a reward model has one loss, and loss_type names another",
+                  "remove it, or train with `trl dpo`");
+  }
+  if (method.is_factory() || reader.draft().find("adapters") == nullptr) return;
+  const Node *task = reader.get("lora_task_type"), *saved = reader.get("lora_modules_to_save");
+  const std::vector<Node> modules = saved != nullptr ? items_of(*saved) : std::vector<Node>();
+  const bool is_saved =
+      std::any_of(modules.begin(), modules.end(), [](const Node& one) { return one.scalar_text() == "score"; });
+  if (is_saved || (task != nullptr && lower(task->scalar_text()) == "seq_cls")) return;
+  reader.note("use_peft", Kind::kChanged,
+              "adapters; the head of rewards learns, which TRL leaves as it was drawn without lora_task_type SEQ_CLS");
+}
+
+/// `init_from` with the head of a reward model, which the file of the model does not have.
+void add_head(words::Draft& draft) {
+  const Node* path = draft.find("init_from");
+  if (path == nullptr || !path->is_string()) return;
+  Node block = Node::mapping(path->location());
+  block.set("path", *path);
+  block.set("head", Node::string("reward"));
+  draft.put("init_from", std::move(block));
+}
+
 /// False, with an error, for KTO's losses beside pairs.
 bool is_of_dpo(Reader& reader) {
   const Node* kind = reader.get("loss_type");
@@ -265,6 +302,8 @@ void take_pairs(Reader& reader, const TrainerMethod& method) {
     take_cpo(reader, method);
   } else if (method.pair_loss == "kto") {
     take_kto(reader, method);
+  } else if (method.is_reward()) {
+    take_reward(reader, method);
   } else if (is_of_dpo(reader)) {
     take_dpo(reader, method);
   }
@@ -281,17 +320,19 @@ void take_pairs(Reader& reader, const TrainerMethod& method) {
 void take_method(Reader& reader, const TrainerMethod& method) {
   if (method.script != nullptr && !method.is_of_pairs) {
     const std::string script = lower(method.script->scalar_text());
-    for (const char* kind : {"grpo", "ppo", "reward", "rloo"}) {
+    for (const char* kind : kUnknownScripts) {
       if (script.find(kind) == std::string::npos) continue;
       return reader.refuse(*method.script, "", method.script->scalar_text() + " has no equivalent",
-                           "roux trains on the next token, or with DPO, CPO, ORPO and KTO");
+                           "roux trains on the next token, with DPO, CPO, ORPO and KTO, and reward models");
     }
   }
-  if (method.script != nullptr && method.is_factory_v1() && lower(method.script->scalar_text()) == "rm") {
-    reader.refuse(*method.script, "", "reward models are not trained yet", "train with `llamafactory-cli sft` or dpo");
+  const Node* model_class = method.is_factory_v1() ? reader.get("model_class") : nullptr;
+  if (model_class != nullptr && model_class->scalar_text() == "cls" && !method.is_reward()) {
+    reader.refuse(*model_class, "model_class", "model_class cls is a reward model, which `llamafactory-cli rm` trains",
+                  "use model_class: llm, or the command rm");
   }
   if (method.is_trl() && reader.get("learning_rate") == nullptr)
-    reader.draft().put("optimizer.lr", Node::floating(method.is_of_pairs ? 1e-6 : 2e-5));
+    reader.draft().put("optimizer.lr", Node::floating(method.is_reward() ? 1e-4 : method.is_of_pairs ? 1e-6 : 2e-5));
   if (const Node* rate = reader.get("learning_rate")) reader.draft().put("optimizer.lr", *rate);
   if (method.is_of_pairs) return take_pairs(reader, method);
   const Node* kind = method.is_trl() ? reader.get("loss_type") : nullptr;
@@ -362,6 +403,7 @@ Node recipe_of_trainer(const Node& config, std::vector<words::Row>& rows, core::
                 {{"loss", method.is_of_pairs ? method.pair_loss : ""}});
   if (method.is_of_pairs) reader.draft().put("loss.type", Node::string(method.pair_loss));
   reader.read();
+  if (method.is_reward()) add_head(reader.draft());
   rows = reader.rows();
   Node recipe = reader.draft().ordered();
   refuse_empty_numbers(arguments, words::table_of(words_of(method)), recipe, rows, diagnostics);

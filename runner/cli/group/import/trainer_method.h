@@ -21,6 +21,8 @@ struct TrainerMethod {
   core::Node sets = {};           ///< of LLaMA-Factory's version 1, see factory_v1_sets()
   const core::Node* script = nullptr;
 
+  /// Whether the pairs train a model that tells rewards.
+  bool is_reward() const { return is_of_pairs && pair_loss == "reward"; }
   bool is_trl() const { return tool == Tool::kTrl; }
   /// Of either version.
   bool is_factory() const { return tool == Tool::kFactory || is_factory_v1(); }
