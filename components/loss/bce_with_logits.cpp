@@ -33,6 +33,7 @@ class BceWithLogits final : public ValueLoss {
     }
     return target.numel();
   }
+  bool is_of_labels() const override { return true; }
 
  private:
   at::Tensor sum_of_values(const at::Tensor& output, const at::Tensor& target) const override {

@@ -62,6 +62,8 @@ class Loss : public runner::core::Stateful {
   virtual bool count_is_static() const = 0;
   /// The target excluded from sum and count; nothing when all count.
   virtual std::optional<std::int64_t> ignore_index() const { return std::nullopt; }
+  /// Whether each output tells a label that is true or false, so that metrics of classes count labels.
+  virtual bool is_of_labels() const { return false; }
   /// Names of what it measures beside the sum, for logs: `rewards/chosen`. Their means are logged.
   virtual std::vector<std::string> figure_names() const { return {}; }
   /// What sum() has measured since the last call. With figures, no two threads call sum() at once.

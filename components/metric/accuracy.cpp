@@ -1,4 +1,4 @@
-// B: samples   T: positions   C: classes
+// B: samples   T: positions   C: classes   L: labels
 
 #include <ATen/ops/argmax.h>
 #include <ATen/ops/eq.h>
@@ -16,13 +16,20 @@ namespace {
 
 class Accuracy final : public Metric {
  public:
-  explicit Accuracy(std::optional<std::int64_t> ignore_index) : ignore_index_(ignore_index) {}
+  Accuracy(bool of_labels, std::optional<std::int64_t> ignore_index)
+      : of_labels_(of_labels), ignore_index_(ignore_index) {}
 
   std::vector<std::string> names() const override { return {"accuracy"}; }
   void reset() override { right_ = seen_ = 0; }
 
   void update(const JudgedBatch& batch) override {
     const at::Tensor& target = batch.tensors.at(kTarget);
+    if (of_labels_) {
+      const at::Tensor labels_BL = true_labels("accuracy", target);
+      right_ += told_labels(batch.tensors.at(kOutput)).to(at::kCPU).eq(labels_BL).sum().item<std::int64_t>();
+      seen_ += labels_BL.numel();
+      return;
+    }
     const at::Tensor guess = at::argmax(batch.tensors.at(kOutput), -1);
     const at::Tensor counted = counted_targets(target, ignore_index_);
     right_ += at::eq(guess, target).logical_and(counted).sum().item<std::int64_t>();
@@ -42,6 +49,7 @@ class Accuracy final : public Metric {
   bool higher_is_better() const override { return true; }
 
  private:
+  bool of_labels_;
   std::optional<std::int64_t> ignore_index_;
   std::int64_t right_ = 0, seen_ = 0;
 };
@@ -49,8 +57,8 @@ class Accuracy final : public Metric {
 }  // namespace
 
 std::shared_ptr<Metric> make(const Config&, const Inputs& inputs) {
-  if (!takes_classes("accuracy", inputs)) return nullptr;
-  return std::make_shared<Accuracy>(inputs.ignore_index);
+  if (!takes_classes_or_labels("accuracy", inputs)) return nullptr;
+  return std::make_shared<Accuracy>(inputs.of_labels, inputs.ignore_index);
 }
 
 }  // namespace components::metric::accuracy

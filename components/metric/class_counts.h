@@ -11,16 +11,18 @@
 
 namespace components::metric {
 
-/// How often a class was predicted, was the target, and both at once.
+/// How often a class or label was predicted, was the target, and both at once.
 struct ClassCount {
   double hits = 0.0, guessed = 0.0, actual = 0.0;
 };
 
-/// A metric of counts by class: the class with the largest output against the target.
+/// A metric of counts by class: the class with the largest output against the target, or each label against its own.
 class ClassCounts : public Metric {
  public:
-  ClassCounts(std::int64_t classes, std::optional<std::int64_t> ignore_index)
-      : ignore_index_(ignore_index), counts_(static_cast<std::size_t>(classes)) {}
+  explicit ClassCounts(const Inputs& inputs)
+      : of_labels_(inputs.of_labels),
+        ignore_index_(inputs.ignore_index),
+        counts_(static_cast<std::size_t>(classes_of(inputs))) {}
 
   void reset() final;
   void update(const JudgedBatch& batch) final;
@@ -33,21 +35,27 @@ class ClassCounts : public Metric {
   const std::vector<ClassCount>& counts() const { return counts_; }
   /// Over all classes.
   ClassCount total() const;
+  bool of_labels() const { return of_labels_; }
+  bool has_targets() const { return targets_ > 0.0; }
 
  private:
+  void count_labels(const JudgedBatch& batch);
+
+  bool of_labels_;
   std::optional<std::int64_t> ignore_index_;
+  double targets_ = 0.0;
   std::vector<ClassCount> counts_;
 };
 
 /// A score of one class, such as its precision, and how it becomes the metric's. A score without a denominator is 0,
-/// and a class that neither was predicted nor is a target has no part in `macro`, as torchmetrics has them.
+/// and a class, but no label, that neither was predicted nor is a target has no part in `macro`, as torchmetrics has
+/// them.
 class ClassScore final : public ClassCounts {
  public:
   using Score = double (*)(const ClassCount&);
 
-  ClassScore(std::string name, Score score, Average average, std::int64_t classes,
-             std::optional<std::int64_t> ignore_index)
-      : ClassCounts(classes, ignore_index), name_(std::move(name)), score_(score), average_(average) {}
+  ClassScore(std::string name, Score score, Average average, const Inputs& inputs)
+      : ClassCounts(inputs), name_(std::move(name)), score_(score), average_(average) {}
 
   std::vector<std::string> names() const override;
   std::vector<double> values() const override;
@@ -62,10 +70,10 @@ class ClassScore final : public ClassCounts {
 template <typename Config>
 std::shared_ptr<Metric> make_class_score(const std::string& name, ClassScore::Score score, const Config& config,
                                          const Inputs& inputs) {
-  if (!takes_classes(name, inputs)) return nullptr;
+  if (!takes_classes_or_labels(name, inputs)) return nullptr;
   const auto average = average_of(config.average, name, inputs);
   if (!average) return nullptr;
-  return std::make_shared<ClassScore>(name, score, *average, classes_of(inputs), inputs.ignore_index);
+  return std::make_shared<ClassScore>(name, score, *average, inputs);
 }
 
 /// 0 where nothing is divided by.

@@ -2,11 +2,13 @@
 
 #include <ATen/ops/ge.h>
 #include <ATen/ops/ne.h>
+#include <ATen/ops/sigmoid.h>
 
 #include <cmath>
 #include <limits>
 
 #include "components/tensor/preferences.h"
+#include "runner/core/error.h"
 
 namespace components::metric {
 namespace {
@@ -17,6 +19,13 @@ constexpr std::int64_t kNamedClassesMax = 1000;
 }  // namespace
 
 bool takes_classes(const std::string& name, const Inputs& inputs) {
+  if (inputs.of_labels) {
+    inputs.diagnostics.error(
+        inputs.block.location(),
+        name + " is of the one class of a sample, and the loss learns labels that are true or false",
+        "use accuracy, precision, recall, f1, auroc or average_precision");
+    return false;
+  }
   const runner::core::Location& location = inputs.block.location();
   if (inputs.data.find(kRejectedAt) != nullptr) {
     inputs.diagnostics.error(location, name + " is a metric of texts, but data.train has pairs of chosen and rejected",
@@ -35,6 +44,32 @@ bool takes_classes(const std::string& name, const Inputs& inputs) {
   return false;
 }
 
+bool takes_classes_or_labels(const std::string& name, const Inputs& inputs) {
+  if (!inputs.of_labels) return takes_classes(name, inputs);
+  if (!inputs.have({kOutput, kTarget})) return false;
+  const TensorSpec& output = *inputs.find(kOutput);
+  const TensorSpec& target = *inputs.find(kTarget);
+  if (output.shape.size() == 2 && output.shape == target.shape) return true;
+  inputs.diagnostics.error(inputs.block.location(),
+                           name + " needs labels of each sample and an output for each, but there are target " +
+                               to_text(target) + " and output " + to_text(output),
+                           "use mse or mae for values");
+  return false;
+}
+
+at::Tensor told_labels(const at::Tensor& output) { return at::sigmoid(output.to(at::kFloat)).gt(0.5); }
+
+at::Tensor true_labels(const std::string& name, const at::Tensor& target) {
+  const at::Tensor dense = target.to(at::kCPU).contiguous();
+  const auto* value = dense.const_data_ptr<float>();
+  for (std::int64_t i = 0; i < dense.numel(); ++i) {
+    if (value[i] == 0.0F || value[i] == 1.0F) continue;
+    throw runner::core::RunError(name + " needs labels that are 0 or 1, but a sample has " + std::to_string(value[i]),
+                                 "use mse or mae for other values");
+  }
+  return dense;
+}
+
 std::int64_t classes_of(const Inputs& inputs) { return inputs.find(kOutput)->shape.back(); }
 
 at::Tensor counted_targets(const at::Tensor& target, const std::optional<std::int64_t>& ignore_index) {
@@ -44,14 +79,15 @@ at::Tensor counted_targets(const at::Tensor& target, const std::optional<std::in
 
 std::optional<Average> checked_average(std::optional<Average> written, const std::string& name, const Inputs& inputs) {
   const std::int64_t classes = classes_of(inputs);
-  if (!written) return classes == 2 ? Average::kBinary : Average::kMacro;
+  if (!written) return classes == 2 && !inputs.of_labels ? Average::kBinary : Average::kMacro;
   const auto* at = inputs.block.find("average");
   const auto& location = (at != nullptr ? *at : inputs.block).location();
-  if (*written == Average::kBinary && classes != 2) {
-    inputs.diagnostics.error(
-        location,
-        name + " with average: binary needs two classes, but the model has " + std::to_string(classes) + " outputs",
-        "use average: macro");
+  if (*written == Average::kBinary && (classes != 2 || inputs.of_labels)) {
+    inputs.diagnostics.error(location,
+                             name + " with average: binary needs two classes, but " +
+                                 (inputs.of_labels ? "the loss learns labels that are true or false"
+                                                   : "the model has " + std::to_string(classes) + " outputs"),
+                             "use average: macro");
     return std::nullopt;
   }
   if (*written == Average::kNone && classes > kNamedClassesMax) {

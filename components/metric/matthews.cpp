@@ -53,7 +53,7 @@ class Matthews final : public ClassCounts {
 
 std::shared_ptr<Metric> make(const Config&, const Inputs& inputs) {
   if (!takes_classes("matthews", inputs)) return nullptr;
-  return std::make_shared<Matthews>(classes_of(inputs), inputs.ignore_index);
+  return std::make_shared<Matthews>(inputs);
 }
 
 }  // namespace components::metric::matthews

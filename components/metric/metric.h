@@ -69,6 +69,7 @@ class Metric {
 /// Arguments to make a metric: `outputs` of the model, `data`, `block` in the recipe, `diagnostics`; find() and need().
 struct Inputs : Judged {
   std::optional<std::int64_t> ignore_index = {};  ///< ignored by the loss and by metrics
+  bool of_labels = false;                         ///< the loss compares each output with a label, which is 0 or 1
 };
 
 /// Null when outputs and data do not fit (`diagnostics` says so).

@@ -141,8 +141,10 @@ class Reader {
     if (!fragment_.records.empty() && (fragment_.kind != "loss" || !is_known))
       error(*root.find("x-records"), "x-records applies to losses only, and is \"labelled\" or \"pairs\"");
     fragment_.target = text(root, "x-target");
-    if (!fragment_.target.empty() && fragment_.target != "classes" && fragment_.target != "values")
-      error(*root.find("x-target"), "x-target is \"classes\" or \"values\"");
+    const bool is_target = fragment_.target == "classes" || fragment_.target == "values" ||
+                           (fragment_.target == "labels" && fragment_.kind == "loss");
+    if (!fragment_.target.empty() && !is_target)
+      error(*root.find("x-target"), "x-target is \"classes\" or \"values\", or of a loss \"labels\"");
     read_by_class(root);
     if (const Node* type = root.find("type"); type && !(type->is_string() && type->as_string() == "object"))
       error(*type, "a fragment describes an object, got type " + shown(*type));

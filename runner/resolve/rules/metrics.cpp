@@ -91,7 +91,9 @@ std::string meant_metric(const SettledTree& tree, const std::string& word, const
 bool fits_loss(SettledTree& tree, const std::string& metric) {
   const std::string loss = tree.text("loss.type").value_or("");
   const std::string of_metric = tree.target_of("metric", metric), of_loss = tree.target_of("loss", loss);
-  return of_metric.empty() || (of_loss.empty() ? tree.measures(loss).empty() : of_loss == of_metric);
+  // Labels, each true or false, are classes and values.
+  return of_metric.empty() ||
+         (of_loss.empty() ? tree.measures(loss).empty() : of_loss == of_metric || of_loss == "labels");
 }
 
 /// `write val/loss` for `loss`, `val_loss` and `eval_loss`.

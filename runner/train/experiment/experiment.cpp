@@ -314,8 +314,9 @@ void build_judges(Experiment& experiment, Diagnostics& diagnostics) {
   experiment.loss = components::loss::build(loss, {outputs, signature, loss, diagnostics});
   if (experiment.loss != nullptr) add_reference(experiment, diagnostics);
   const auto ignored = experiment.loss != nullptr ? experiment.loss->ignore_index() : std::nullopt;
+  const bool of_labels = experiment.loss != nullptr && experiment.loss->is_of_labels();
   for (const Node& block : experiment.recipe.eval->metrics) {
-    auto metric = components::metric::build(block, {{outputs, signature, block, diagnostics}, ignored});
+    auto metric = components::metric::build(block, {{outputs, signature, block, diagnostics}, ignored, of_labels});
     if (metric == nullptr) continue;
     check_rows(*metric, experiment, block, diagnostics);
     experiment.metrics.push_back(std::move(metric));

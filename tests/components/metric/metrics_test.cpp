@@ -139,6 +139,43 @@ TEST_CASE("a metric that does not fit says what is there", "[metric]") {
   for (const Case& c : cases) CHECK(of(output, c.data, c.name) == c.message);
 }
 
+TEST_CASE("a metric beside a loss of labels counts them, or says that it cannot", "[metric]") {
+  const TensorSpec three{"output", Dtype::kFloat32, {kBatch, 3}};
+  const components::BatchSpec data = tests::value_data(4, 3);
+  const auto build = [&](const std::string& block, const TensorSpec& output, runner::core::Diagnostics& diagnostics) {
+    const auto node = tests::block("metric", block);
+    return components::metric::build(node, {{{output}, data, node, diagnostics}, {}, /*of_labels=*/true});
+  };
+  const auto refusal = [&](const std::string& block, const TensorSpec& output) {
+    runner::core::Diagnostics diagnostics;
+    CHECK(build(block, output, diagnostics) == nullptr);
+    return runner::core::render(diagnostics, {.color = false, .excerpts = false});
+  };
+  for (const char* name : {"top_k_accuracy", "matthews"}) {
+    CHECK(refusal(name, three) ==
+          std::string("metric.yaml:1:1: error: ") + name +
+              " is of the one class of a sample, and the loss learns labels that are true or false\n"
+              "  hint: use accuracy, precision, recall, f1, auroc or average_precision\n");
+  }
+  for (const char* name : {"f1", "auroc"}) {
+    CHECK(refusal(std::string("{type: ") + name + ", average: binary}", three)
+              .find(name +
+                    std::string(" with average: binary needs two classes, but the loss learns labels that are true or "
+                                "false\n  hint: use average: macro\n")) != std::string::npos);
+  }
+  CHECK(refusal("accuracy", {"output", Dtype::kFloat32, {kBatch, 2}}) ==
+        "metric.yaml:1:1: error: accuracy needs labels of each sample and an output for each, but there are target "
+        "float32 [batch, 3] and output float32 [batch, 2]\n  hint: use mse or mae for values\n");
+  for (const char* name : {"accuracy", "f1", "auroc"}) {
+    runner::core::Diagnostics diagnostics;
+    const auto metric = build(name, three, diagnostics);
+    REQUIRE(metric != nullptr);
+    CHECK(std::isnan(metric->values().front()));
+    CHECK_THROWS_WITH(metric->update({judged(floats({{1, 0, -1}}), floats({{1, 0, 0.5}}))}),
+                      name + std::string(" needs labels that are 0 or 1, but a sample has 0.500000"));
+  }
+}
+
 TEST_CASE("the name of a metric tells its direction", "[metric]") {
   const auto values = tests::value_data(4, 1);
   const auto classes = tests::class_data(4, 6);

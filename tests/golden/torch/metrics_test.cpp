@@ -30,10 +30,11 @@ constexpr tests::golden::Tolerance kTolerance{2e-5, 2e-6};
 struct Judge {
   TensorSpec output;
   components::BatchSpec data;
+  bool of_labels = false;
 
   std::shared_ptr<Metric> make(const runner::core::Node& node) const {
     runner::core::Diagnostics diagnostics;
-    auto metric = components::metric::build(node, {{{output}, data, node, diagnostics}, {}});
+    auto metric = components::metric::build(node, {{{output}, data, node, diagnostics}, {}, of_labels});
     INFO(runner::core::render(diagnostics));
     REQUIRE(metric != nullptr);
     return metric;
@@ -85,6 +86,12 @@ bool check(const Case& golden) {
     target = tests::floats(golden.input.at("target"));
     judge.data = tests::value_data(4, output.size(1));
     judge.output = {"output", Dtype::kFloat32, {kBatch, output.size(1)}};
+  } else if (golden.kind == "labels") {
+    output = tests::floats(golden.input.at("logits"));
+    target = tests::floats(golden.input.at("target"));
+    judge.data = tests::value_data(4, output.size(1));
+    judge.output = {"output", Dtype::kFloat32, {kBatch, output.size(1)}};
+    judge.of_labels = true;
   } else {
     return false;
   }

@@ -4,7 +4,7 @@
 
 Where torchmetrics warns that a value means nothing and returns a number all the same, "nan" is recorded: the area under
 the ROC curve and the average precision of a class without samples or (the area) without samples of others, unless a mean
-over classes has defined ones beside it; a rank correlation of equal values; whatever has no sample. Scores that are not
+over classes or labels has defined ones beside it; a rank correlation of equal values; whatever has no sample. Scores that are not
 numbers have no order, so that what needs one is "nan" too.
 """
 
@@ -18,7 +18,8 @@ from torchmetrics.functional import (mean_absolute_error, mean_squared_error, pe
 from torchmetrics.functional.classification import (
     binary_auroc, binary_average_precision, binary_f1_score, binary_precision, binary_recall, multiclass_accuracy,
     multiclass_auroc, multiclass_average_precision, multiclass_f1_score, multiclass_matthews_corrcoef,
-    multiclass_precision, multiclass_recall)
+    multiclass_precision, multiclass_recall, multilabel_accuracy, multilabel_auroc, multilabel_average_precision,
+    multilabel_f1_score, multilabel_precision, multilabel_recall)
 
 warnings.simplefilter("ignore")
 IGNORED = -100
@@ -26,6 +27,8 @@ COUNTED = {"precision": (binary_precision, multiclass_precision), "recall": (bin
            "f1": (binary_f1_score, multiclass_f1_score)}
 RANKED = {"auroc": (binary_auroc, multiclass_auroc),
           "average_precision": (binary_average_precision, multiclass_average_precision)}
+COUNTED_LABELS = {"precision": multilabel_precision, "recall": multilabel_recall, "f1": multilabel_f1_score}
+RANKED_LABELS = {"auroc": multilabel_auroc, "average_precision": multilabel_average_precision}
 
 
 def number(value):
@@ -92,6 +95,28 @@ def classification(logits, target):
     return found
 
 
+def several_labels(logits, target):
+    """Each label of a sample is true or false."""
+    labels, scores = logits.shape[-1], torch.sigmoid(logits)
+    guess = (scores > 0.5).int()
+    found = {"accuracy": numbers(multilabel_accuracy(guess, target, labels))}
+    for name, of_labels in COUNTED_LABELS.items():
+        for average in ("micro", "macro", "weighted", "none"):
+            found[block(name, {"average": average})] = numbers(of_labels(guess, target, labels, average=average))
+        found[name] = found[block(name, {"average": "macro"})]
+    for name, of_labels in RANKED_LABELS.items():
+        is_nan = [bool(scores[:, c].isnan().any()) for c in range(labels)]
+        lost = [is_nan[c] or undefined(name, int(target[:, c].sum()), len(target)) for c in range(labels)]
+        for average in ("macro", "weighted", "none"):
+            values = numbers(of_labels(scores.nan_to_num(), target, labels, average=average, thresholds=None))
+            if average == "none":
+                values = ["nan" if lost[c] else values[c] for c in range(labels)]
+            elif any(is_nan) or all(lost):
+                values = ["nan"]
+            found[block(name, {"average": average})] = values
+    return found
+
+
 def regression(output, target):
     is_nan = bool(output.isnan().any())
     one_value = target.shape[1] == 1
@@ -147,12 +172,25 @@ def main():
         cases.append({"kind": "regression", "name": f"set {i}: {list(output.shape)}",
                       "input": {"output": nested(output), "target": nested(target)},
                       "expected": regression(output, target)})
+    draw.manual_seed(12)
+    for i in range(24):
+        labels, samples = whole(2, 4), 1 if i % 10 == 9 else whole(2, 12)
+        logits = rounded(normal(samples, labels), 0 if i % 3 == 0 else 2)  # ties, and probabilities of one half
+        target = (torch.rand(samples, labels, generator=draw) < (0.0 if i % 20 == 5 else 0.4)).int()
+        if i % 4 == 1:
+            target[:, whole(0, labels - 1)] = i % 8 // 4  # a label that no sample has, or every one
+        if i % 20 == 13:
+            logits[whole(0, samples - 1), 0] = math.nan
+        cases.append({"kind": "labels", "name": f"labels {i}: {list(logits.shape)}",
+                      "input": {"logits": nested(logits), "target": nested(target.float())},
+                      "expected": several_labels(logits, target)})
     lines = ",\n".join(json.dumps(case) for case in cases)
     print(HEAD + lines + "\n]}")
 
 
 HEAD = """{"topic": "metrics", "source": "torchmetrics 1.9.0, torch 2.11.0; written by metrics.py",
 "fields": {"kind=classification": "logits [B, C] or [B, T, V] and classes, -100: ignored -> the values of each block", \
+"kind=labels": "logits and labels [B, L], each 0 or 1 -> the values of each block", \
 "kind=regression": "outputs and targets [B, O] -> the values of each block"},
 "cases": [
 """
