@@ -43,7 +43,8 @@ std::vector<Situation> situations() {
           {tests::value_data(8, 1), {"output", Dtype::kFloat32, {kBatch, 1}}},
           {tests::value_data(8, 2), {"output", Dtype::kFloat32, {kBatch, 2}}},
           {tests::text_data(16, 8), {"output", Dtype::kFloat32, {kBatch, kTime, 16}}},
-          {pairs, {"output", Dtype::kFloat32, {kBatch, kTime, 16}}}};
+          {pairs, {"output", Dtype::kFloat32, {kBatch, kTime, 16}}},
+          {pairs, {"output", Dtype::kFloat32, {kBatch, 2}}}};
 }
 
 bool build_one(const std::string& kind, const Node& block, const Situation& s, Diagnostics& diagnostics) {

@@ -144,11 +144,11 @@ TEST_CASE("a head that does not fit is one error", "[model][transformers]") {
       {texts, "", tests::text_data(40, 16),
        "model.yaml:1:1: error: head sequence_classification learns a class or values for each text, but the data's "
        "target is int64 [batch, time], ids of a vocabulary\n"
-       "  hint: use data with labels, or another model.head\n"},
+       "  hint: use data with labels, pairs with the loss reward, or another model.head\n"},
       {"head: token_classification", "", with_target(classes(3)),
        "model.yaml:1:1: error: head token_classification learns a class for each token, but the data's target is int64 "
        "[batch]\n"
-       "  hint: use data with labels, or another model.head\n"},
+       "  hint: use data with labels, pairs with the loss reward, or another model.head\n"},
       {texts + ", num_labels: 2", "", with_target(classes(3)),
        "model.yaml:1:223: error: num_labels is 2, but the data have 3 classes\n"
        "  hint: set num_labels to 3 or leave it out\n"},
@@ -165,12 +165,12 @@ TEST_CASE("a head that does not fit is one error", "[model][transformers]") {
        "model.yaml:1:193: error: problem_type is regression, but the data's target is int64 [batch], one class for "
        "each "
        "text\n"
-       "  hint: remove problem_type from the configuration, or use data with values\n"},
+       "  hint: set model.problem_type to single_label_classification, or use data with values\n"},
       {texts, "problem_type: single_label_classification", with_target(values(3)),
        "model.yaml:1:193: error: problem_type is single_label_classification, but the data's target is float32 [batch, "
        "3], "
        "values for each text\n"
-       "  hint: remove problem_type from the configuration, or use data with classes\n"},
+       "  hint: set model.problem_type to regression, or use data with classes\n"},
       {texts, "problem_type: ranking", with_target(values(3)),
        "model.yaml:1:193: error: problem_type is \"ranking\", which Transformers does not have\n"
        "  hint: it has single_label_classification, multi_label_classification and regression\n"},
