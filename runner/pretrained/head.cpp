@@ -3,11 +3,31 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "runner/core/error.h"
+#include "runner/core/text/text.h"
 #include "runner/pretrained/model_type.h"
 
 namespace runner::pretrained {
 
 using core::Node;
+
+std::string head_of(const Node& model) {
+  const ModelType* type = model.is_mapping() ? model_type_of(model) : nullptr;
+  return type != nullptr ? type->head : "";
+}
+
+core::Result<void> check_head(const Node& config, const std::string& head) {
+  const ModelType& type = model_type_of_config(config);
+  if (head.empty() ? !type.head.empty() : type.has_head(head)) return {};
+  std::vector<std::string> heads;
+  for (const HeadName& one : type.heads) heads.push_back(one.name);
+  if (head.empty()) {
+    return core::Failure{"the configuration of this " + type.name + " names no class with a head",
+                         "set model.head to one of " + core::joined(heads), core::kExitUsage};
+  }
+  return core::Failure{"head is " + head + ", which " + type.name + " does not have in Transformers",
+                       "it has " + core::joined(heads), core::kExitUsage};
+}
 
 std::string problem_type_of(const Node& model) {
   const ModelType* type = model.is_mapping() ? model_type_of(model) : nullptr;

@@ -16,9 +16,11 @@ using components::data::LabelKind;
 LabelKind label_kind(const resolve::Recipe& recipe) {
   const registry::Fragment* loss = registry::Registry::builtin().find("loss", registry::type_of(recipe.loss));
   if (loss != nullptr && loss->records == "labelled") return LabelKind::kDesirable;
+  const std::string head = pretrained::head_of(recipe.model);
+  if (head == pretrained::kMaskedLm) return LabelKind::kMasked;
   const std::string problem = pretrained::problem_type_of(recipe.model);
   if (problem.empty()) return LabelKind::kNone;
-  if (pretrained::model_type_of(recipe.model)->head == pretrained::kTokenClassification) return LabelKind::kTags;
+  if (head == pretrained::kTokenClassification) return LabelKind::kTags;
   return problem == pretrained::kRegression      ? LabelKind::kValues
          : problem == pretrained::kSeveralLabels ? LabelKind::kClasses
                                                  : LabelKind::kClass;
@@ -26,7 +28,7 @@ LabelKind label_kind(const resolve::Recipe& recipe) {
 
 std::vector<std::string> label_names(const resolve::Recipe& recipe) {
   const core::Node* config = recipe.model.is_mapping() ? recipe.model.find("config") : nullptr;
-  if (config == nullptr || label_kind(recipe) == LabelKind::kNone) return {};
+  if (config == nullptr || !are_targets(label_kind(recipe))) return {};
   return pretrained::label_names_of(*config);
 }
 
