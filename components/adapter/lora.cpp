@@ -235,17 +235,18 @@ class SavedModules {
   SavedModules(const std::vector<Target>& targets, const Inputs& inputs)
       : targets_(targets),
         inputs_(inputs),
-        names_(inputs.block.find("modules_to_save")),
-        type_(runner::pretrained::model_type_of(inputs.model_block)) {}
+        written_(inputs.block.find("modules_to_save")),
+        type_(runner::pretrained::model_type_of(inputs.model_block)),
+        names_(runner::pretrained::saved_modules(written_, learns() ? type_ : nullptr)) {}
 
   void train() const {
-    if (names_ == nullptr || names_->is_null()) return;
-    std::vector<std::string> modules;
+    if (names_.items().empty()) return;
+    std::vector<std::string> of_model;
     for (const NamedTensor& parameter : inputs_.model.parameters()) {
       const std::vector<std::string> tensors = tensors_of(type_, parameter.name);
-      for (const std::string& tensor : tensors) modules.push_back(tensor.substr(0, tensor.rfind('.')));
+      of_model.insert(of_model.end(), tensors.begin(), tensors.end());
       const auto is_saved = [this](const std::string& tensor) {
-        return runner::pretrained::is_saved_module(names_, tensor);
+        return runner::pretrained::is_saved_module(&names_, tensor);
       };
       const auto count = std::count_if(tensors.begin(), tensors.end(), is_saved);
       if (count == 0) continue;
@@ -260,15 +261,24 @@ class SavedModules {
         return error("modules_to_save names " + tensors.front() + ", which the head and the embedding share", kTied);
       parameter.tensor.set_requires_grad(true);
     }
-    tell_unused(modules);
+    tell_unused(of_model);
   }
 
  private:
   static constexpr const char* kTied =
       "train it with training.train_only, and export the whole model: `roux export --merge`";
 
+  /// Whether one of the model's adapters is trained, this one or an earlier one.
+  bool learns() const {
+    const auto all = inputs_.model.parameters();
+    return std::any_of(all.begin(), all.end(), [](const NamedTensor& parameter) {
+      return part::is_of_term(parameter.name) && parameter.tensor.requires_grad();
+    });
+  }
+
   void error(const std::string& message, const std::string& hint) const {
-    inputs_.diagnostics.error(names_->location(), message, hint);
+    const bool is_written = written_ != nullptr && !written_->is_null();
+    inputs_.diagnostics.error((is_written ? *written_ : inputs_.block).location(), message, hint);
   }
 
   bool is_adapted(const std::string& parameter) const {
@@ -282,14 +292,21 @@ class SavedModules {
     return std::any_of(ties.begin(), ties.end(), [&](const auto& tie) { return tie.owner == parameter; });
   }
 
-  void tell_unused(const std::vector<std::string>& modules) const {
-    for (const Node& name : names_->items()) {
-      const auto ends = [&name](const std::string& module) { return module.ends_with(name.as_string()); };
-      if (std::any_of(modules.begin(), modules.end(), ends)) continue;
+  /// `tensors`: Transformers' names of all.
+  void tell_unused(const std::vector<std::string>& tensors) const {
+    const bool has_labels = type_ != nullptr && runner::pretrained::has_head_of_labels(*type_);
+    for (const Node& name : names_.items()) {
+      const Node one = Node::sequence({name});
+      const auto is_of = [&one](const std::string& tensor) {
+        return runner::pretrained::is_saved_module(&one, tensor);
+      };
+      if (std::any_of(tensors.begin(), tensors.end(), is_of)) continue;
+      if (has_labels && runner::pretrained::is_head_module(name.as_string())) continue;  // of another type
       if (name.as_string() == "lm_head" && !inputs_.model.ties().empty())
         return error("modules_to_save names lm_head, which shares its weight with the embedding", kTied);
       std::vector<std::string> last;
-      for (const std::string& module : modules) {
+      for (const std::string& tensor : tensors) {
+        const std::string module = tensor.substr(0, tensor.rfind('.'));
         const std::string end = module.substr(module.rfind('.') + 1);
         if (std::find(last.begin(), last.end(), end) == last.end()) last.push_back(end);
       }
@@ -301,8 +318,9 @@ class SavedModules {
 
   const std::vector<Target>& targets_;
   const Inputs& inputs_;
-  const Node* names_;
+  const Node* written_;
   const runner::pretrained::ModelType* type_;
+  Node names_;  ///< with those that PEFT adds
 };
 
 }  // namespace

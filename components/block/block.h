@@ -45,6 +45,8 @@ class Block : public runner::core::Stateful {
   /// for [B, T, ...]. The last block gives what the last position of each segment predicts, [segments, V].
   virtual bool decodes() const { return false; }
   virtual void decode(TensorMap& activations, part::CachedPass& pass) const;
+  /// Whether what it gives for a position depends on later ones, so that no text can be continued with it.
+  virtual bool looks_ahead() const { return false; }
   /// Full names (`h.0.ln_1.weight`), in a fixed order; a tied parameter appears at its owner only.
   virtual std::vector<NamedTensor> parameters() const = 0;
   virtual std::vector<NamedTensor> buffers() const = 0;

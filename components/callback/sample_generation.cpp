@@ -57,6 +57,11 @@ class SampleGeneration final : public Callback {
   // The signature distinguishes ids from values; only the data set knows whether its ids are text.
   void check_compatibility(const model::Model& model, const data::Dataset& train_data, const Node& block,
                            runner::core::Diagnostics& diagnostics) const override {
+    if (!model.continues_text()) {
+      return diagnostics.error(block.location(),
+                               "sample_generation needs logits of the next token, which the model does not return",
+                               "remove it");
+    }
     for (const TensorSpec& port : model.inputs()) {
       if (port.name == kInput || port.name == kAttentionMask || port.name == kPositions) continue;
       diagnostics.error(

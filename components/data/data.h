@@ -125,10 +125,13 @@ enum class LabelKind {
   kClasses,    ///< of a text: any number of classes
   kValues,     ///< of a text: a number, or several
   kTags,       ///< of each word of a text: its class
+  kMasked,     ///< of each id: the one that was masked there, or none
 };
 
 /// Whether they are the target of a batch, in place of ids.
-inline bool are_targets(LabelKind kind) { return kind != LabelKind::kNone && kind != LabelKind::kDesirable; }
+inline bool are_targets(LabelKind kind) {
+  return kind != LabelKind::kNone && kind != LabelKind::kDesirable && kind != LabelKind::kMasked;
+}
 
 struct Inputs {
   std::string name;                 ///< `train`, `val`, ...

@@ -135,6 +135,7 @@ class Layer final : public block::BasicBlock {
     write(activations, y_BTC + added(norms.after_mlp, out_BTC, dropout_.mlp, kOfMlp));
   }
 
+  bool looks_ahead() const override { return !attention_.options().causal; }
   bool decodes() const override { return attention_.options().causal; }
   void decode(TensorMap& activations, part::CachedPass& pass) const override {
     const part::CachedBlock block{branch_norms(), attention_, rotation_.get(), mlp_, residual_scale_, number_};

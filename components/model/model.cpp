@@ -79,6 +79,18 @@ std::vector<TensorSpec> Model::outputs() const {
   return outputs;
 }
 
+bool Model::continues_text() const {
+  const std::vector<TensorSpec> given = outputs();
+  const TensorSpec* output = find_spec(given, kOutput);
+  constexpr std::size_t kOfPositions = 3;  // [batch, time, vocabulary]
+  const auto looks_ahead = [](const auto& block) { return block->looks_ahead(); };
+  const auto decodes = [](const auto& block) { return block->decodes(); };
+  // A head of classes of each position is behind layers that decode, and does not.
+  if (!blocks_.back()->decodes() && std::any_of(blocks_.begin(), blocks_.end(), decodes)) return false;
+  return output != nullptr && output->shape.size() == kOfPositions && output->shape[1] == kTime &&
+         std::none_of(blocks_.begin(), blocks_.end(), looks_ahead);
+}
+
 void Model::forward(TensorMap& activations) const {
   forward_all_but_last(activations);
   forward_block(*blocks_.back(), activations);

@@ -55,6 +55,8 @@ class Model {
   void forward_block(const block::Block& block, TensorMap& activations) const;
   /// The same for the loss alone: leaves `kOutput`, or `kHidden` [..., C] and `kProjection` [V, C] in its place.
   void forward_for_loss(TensorMap& activations) const;
+  /// Whether it gives, for each position of a text, logits of the vocabulary that follow from those up to it.
+  bool continues_text() const;
   bool gives_hidden() const { return blocks_.back()->gives_hidden(); }
   void add_hooks(BlockHooks hooks) { hooks_.push_back(std::move(hooks)); }
   /// The model's activation checkpointing: changes what is kept, never the results. Hooks run again with their block.

@@ -11,7 +11,6 @@
 #include "components/tensor/positions.h"
 #include "components/tensor/preferences.h"
 #include "generated/model/transformers.h"  // Config; declares make()
-#include "runner/core/text/text.h"
 #include "runner/pretrained/config.h"
 #include "runner/pretrained/facts.h"
 #include "runner/pretrained/model_type.h"
@@ -136,20 +135,11 @@ StackOptions options_of(const Facts& facts) {
 /// such head, or none is meant.
 const runner::pretrained::ModelType* type_of(const Config& config, const Node& checked, const Inputs& inputs) {
   const auto& by_class = runner::pretrained::model_type_of_config(checked);
-  std::vector<std::string> heads;
-  for (const auto& head : by_class.heads) heads.push_back(head.name);
-  if (config.head) {
-    const std::string head(to_text(*config.head));
-    if (by_class.has_head(head)) return runner::pretrained::find_model_type(by_class.name, head);
-    inputs.diagnostics.error(inputs.block.find("head")->location(),
-                             "head is " + head + ", which " + by_class.name + " does not have in Transformers",
-                             "it has " + runner::core::joined(heads));
-    return nullptr;
-  }
-  if (!by_class.head.empty()) return &by_class;
-  inputs.diagnostics.error(inputs.block.location(),
-                           "the configuration of this " + by_class.name + " names no class with a head",
-                           "set model.head to one of " + runner::core::joined(heads));
+  const std::string head = config.head ? std::string(to_text(*config.head)) : "";
+  const auto has_head = runner::pretrained::check_head(checked, head);
+  if (has_head) return head.empty() ? &by_class : runner::pretrained::find_model_type(by_class.name, head);
+  const Node& at = head.empty() ? inputs.block : *inputs.block.find("head");
+  inputs.diagnostics.error(at.location(), has_head.failure().message, has_head.failure().hint);
   return nullptr;
 }
 
@@ -296,10 +286,10 @@ bool settle_classes(const Config& config, const std::string& name, const Facts& 
 /// False, and an error, where the target is the next token, which a model that looks both ways has seen.
 bool fits_masked(const runner::pretrained::ModelType& type, const Inputs& inputs) {
   const TensorSpec* target = inputs.data.find(kTarget);
-  if (type.head != runner::pretrained::kMaskedLm || target == nullptr || target->has_ignored) return true;
+  if (type.head != runner::pretrained::kMaskedLm || target == nullptr || target->in_place) return true;
   inputs.diagnostics.error(
       inputs.block.location(), type.name + " looks at the whole text, and the data's target is each next token of it",
-      "use data whose target is the ids that were masked, or a model for causal language modelling");
+      "use data of type ids whose labels are the ids that were masked, or a model for causal language modelling");
   return false;
 }
 
@@ -320,8 +310,9 @@ bool settle_head(const Config& config, const runner::pretrained::ModelType& type
   return false;
 }
 
-/// What the data hold beside what the configuration allows; false, and an error, when it is too much.
-bool data_fit(const std::string& type, const StackOptions& options, const Inputs& inputs) {
+/// What the data hold beside what the configuration allows, `most` ids in a text; false, and an error, when it is too
+/// much.
+bool data_fit(const std::string& type, const StackOptions& options, std::int64_t most, const Inputs& inputs) {
   const TensorSpec& input = inputs.data.at(kInput);
   const auto refuse = [&](const std::string& what, const std::string& hint) {
     inputs.diagnostics.error(inputs.block.location(), what, hint);
@@ -348,7 +339,6 @@ bool data_fit(const std::string& type, const StackOptions& options, const Inputs
                   "leave token_type_ids out of the data, or make them with the model's own tokenizer");
   }
   const std::int64_t needed = positions_of(inputs.data);
-  const std::int64_t most = options.positions - (options.after_padding ? options.padding_id + 1 : 0);
   if (needed <= most) return true;
   const std::string what = "the model was made for sequences of up to " + std::to_string(most) +
                            ", but the data has sequences of max_seq_len " + std::to_string(needed);
@@ -394,7 +384,8 @@ std::shared_ptr<Model> make(const Config& config, const Inputs& inputs) {
     }
     if (!facts.has("mlp_dropout")) options.dropout.mlp = options.dropout.residual;
   }
-  return data_fit(type->name, options, inputs) ? make_stack(options, inputs) : nullptr;
+  return data_fit(type->name, options, facts.longest_text(options.positions), inputs) ? make_stack(options, inputs)
+                                                                                      : nullptr;
 }
 
 }  // namespace components::model::transformers

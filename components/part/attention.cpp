@@ -4,8 +4,9 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
-#include <ATen/ops/logical_and.h>
-#include <ATen/ops/logical_not.h>
+#include <ATen/ops/bitwise_and.h>
+#include <ATen/ops/bitwise_not.h>
+#include <ATen/ops/bitwise_or.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/promote_types.h>
@@ -54,6 +55,7 @@ at::Tensor same_document(const at::Tensor& positions_BT) {
 }
 
 /// True where a position may look, [B or 1, 1, T, S]; undefined when it may look everywhere that `causal` lets it.
+/// Of bools, which bitwise operations take as logical ones do; those have no form on the meta device.
 at::Tensor visible(std::int64_t positions, std::int64_t seen, const at::TensorOptions& on, const AttentionOptions& o,
                    const AttentionPass& pass) {
   const at::Tensor& mask_BS = pass.mask;
@@ -62,14 +64,14 @@ at::Tensor visible(std::int64_t positions, std::int64_t seen, const at::TensorOp
   if (!narrow && !shifted && !mask_BS.defined() && pass.positions == nullptr) return {};
   const at::Tensor behind_TS = distances(positions, seen, on.dtype(at::kLong));
   at::Tensor may_TS = at::ones({positions, seen}, on.dtype(at::kBool));
-  if (o.causal) may_TS = may_TS.logical_and(behind_TS >= 0);
-  if (narrow) may_TS = may_TS.logical_and(o.causal ? behind_TS < o.window : behind_TS.abs() <= o.window);
+  if (o.causal) may_TS = may_TS.bitwise_and(behind_TS >= 0);
+  if (narrow) may_TS = may_TS.bitwise_and(o.causal ? behind_TS < o.window : behind_TS.abs() <= o.window);
   at::Tensor may = may_TS.unsqueeze(0).unsqueeze(0);
-  if (pass.positions != nullptr) may = may.logical_and(same_document(*pass.positions));
+  if (pass.positions != nullptr) may = may.bitwise_and(same_document(*pass.positions));
   if (mask_BS.defined()) {
-    may = may.logical_and(mask_BS.to(at::kBool).unsqueeze(1).unsqueeze(1));
+    may = may.bitwise_and(mask_BS.to(at::kBool).unsqueeze(1).unsqueeze(1));
     // A row of a softmax with nothing in it is no number.
-    may = may.logical_or((behind_TS == 0).logical_and(may.any(-1, /*keepdim=*/true).logical_not()));
+    may = may.bitwise_or((behind_TS == 0).bitwise_and(may.any(-1, /*keepdim=*/true).bitwise_not()));
   }
   return may;
 }
@@ -100,7 +102,7 @@ at::Tensor attend_by_scores(const at::Tensor& q_BHTD, const at::Tensor& k_BHSD, 
   if (o.cap > 0) scores_BHTS = at::tanh(scores_BHTS / o.cap) * o.cap;
   if (bias.defined()) scores_BHTS = scores_BHTS + bias;
   if (may.defined()) {
-    scores_BHTS = scores_BHTS.masked_fill(may.logical_not(), kNever);
+    scores_BHTS = scores_BHTS.masked_fill(may.bitwise_not(), kNever);
   } else if (o.causal) {
     scores_BHTS.masked_fill_(at::ones({positions, seen}, q_BHTD.options().dtype(at::kBool)).triu(1), kNever);
   }

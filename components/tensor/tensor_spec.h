@@ -33,6 +33,7 @@ struct TensorSpec {
   bool padded = false;           ///< samples have different lengths; the end of a shorter one is filled
   bool scattered = false;        ///< of a mask: it is false in front of true ones, not only at the end
   bool has_ignored = false;      ///< some values are kPadTarget: they have no part in the loss
+  bool in_place = false;         ///< of a target of ids: each is that of its own position, not the next one
 
   bool operator==(const TensorSpec&) const = default;
 };

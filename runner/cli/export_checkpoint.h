@@ -5,7 +5,7 @@
 #include <string>
 
 #include "runner/cli/session.h"
-#include "runner/pretrained/export.h"
+#include "runner/pretrained/write/export.h"
 
 namespace runner::resolve {
 struct Recipe;

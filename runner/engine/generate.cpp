@@ -140,6 +140,27 @@ bool set_weights(const resolve::Recipe& recipe, const GenerateRequest& request, 
   return true;
 }
 
+/// Whether the model continues ids, and the ids are text.
+bool continues_text(const Loaded& loaded, core::Diagnostics& diagnostics) {
+  const core::Location& model = loaded.experiment->recipe.model.location();
+  if (!loaded.experiment->model->continues_text()) {
+    diagnostics.error(model, "generation needs logits of the next token, which this model does not return",
+                      "use a model of text such as gpt or llama, or one with head: causal_lm");
+    return false;
+  }
+  for (const components::TensorSpec& input : loaded.experiment->model->inputs()) {
+    if (input.name == components::kInput && input.dtype == components::Dtype::kInt64) continue;
+    if (input.name == components::kAttentionMask || input.name == components::kPositions) continue;
+    diagnostics.error(model, "generation has a text for the model to continue, but it reads " + to_text(input),
+                      "use a model of text such as gpt or llama");
+    return false;
+  }
+  if (loaded.writing.tokenizer != nullptr || !loaded.writing.set->encode("a").empty()) return true;
+  diagnostics.error(model, "generation continues text, but the ids of data.train are not text",
+                    "give the recipe a tokenizer");
+  return false;
+}
+
 std::optional<Loaded> load(const resolve::Recipe& recipe, const GenerateRequest& request,
                            core::Diagnostics& diagnostics) {
   EvalRequest record;
@@ -176,25 +197,10 @@ std::optional<Loaded> load(const resolve::Recipe& recipe, const GenerateRequest&
     return std::nullopt;
   }
   loaded.writing.set = loaded.experiment->train_data.get();
+  if (!continues_text(loaded, diagnostics)) return std::nullopt;
   if (!set_weights(recipe, request, checkpoint, *loaded.experiment, diagnostics)) return std::nullopt;
   loaded.experiment->model->set_training(false);
   return loaded;
-}
-
-/// Whether the model continues ids, and the ids are text.
-bool continues_text(const Loaded& loaded, core::Diagnostics& diagnostics) {
-  const core::Location& model = loaded.experiment->recipe.model.location();
-  for (const components::TensorSpec& input : loaded.experiment->model->inputs()) {
-    if (input.name == components::kInput && input.dtype == components::Dtype::kInt64) continue;
-    if (input.name == components::kAttentionMask || input.name == components::kPositions) continue;
-    diagnostics.error(model, "generation has a text for the model to continue, but it reads " + to_text(input),
-                      "use a model of text such as gpt or llama");
-    return false;
-  }
-  if (loaded.writing.tokenizer != nullptr || !loaded.writing.set->encode("a").empty()) return true;
-  diagnostics.error(model, "generation continues text, but the ids of data.train are not text",
-                    "give the recipe a tokenizer");
-  return false;
 }
 
 core::Result<std::string> conversation(const Prompt& prompt, const std::string& system, const ChatWriter& chat) {
@@ -461,7 +467,7 @@ class LoadedGenerator final : public TextGenerator {
 std::unique_ptr<TextGenerator> open_generator(const resolve::Recipe& recipe, const GenerateRequest& request,
                                               core::Diagnostics& diagnostics) {
   auto loaded = load(recipe, request, diagnostics);
-  if (!loaded || !continues_text(*loaded, diagnostics)) return nullptr;
+  if (!loaded) return nullptr;
   return std::make_unique<LoadedGenerator>(std::move(*loaded), request);
 }
 

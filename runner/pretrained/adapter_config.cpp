@@ -17,6 +17,7 @@
 #include "runner/core/text/suggest.h"
 #include "runner/core/text/text.h"
 #include "runner/core/text/utf8.h"
+#include "runner/pretrained/adapter_task.h"
 #include "runner/pretrained/config.h"
 #include "runner/recipe/read.h"
 
@@ -177,8 +178,9 @@ class Checker {
 
   void check_values() {
     if (const Node* task = get("task_type")) {
-      must("task_type", task->is_string() && task->as_string() == "CAUSAL_LM", "CAUSAL_LM",
-           "roux reads adapters of language models");
+      must("task_type", task->is_string() && !head_of_task(task->as_string()).empty(),
+           "one of " + core::joined(task_names()),
+           "roux reads adapters of decoders, and of models that tell labels of texts or of tokens");
     }
     if (const Node* base = get("base_model_name_or_path")) {
       must("base_model_name_or_path", base->is_string(), "a text");

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <set>
 #include <system_error>
 #include <utility>
@@ -27,6 +28,7 @@ using Part = AdapterName::Part;
 
 constexpr std::string_view kPrefix = "base_model.model.";
 constexpr std::string_view kBase = ".base_layer";
+constexpr std::string_view kCopies[] = {".modules_to_save.", ".original_module."};
 constexpr std::size_t kLackingShown = 3;
 constexpr const char* kTorchFile = "adapter_model.bin";
 
@@ -87,6 +89,10 @@ core::Result<void> AdapterFile::take(const core::Node& config) {
   for (const TensorBytes& tensor : reader_->tensors()) {
     const std::optional<AdapterName> name = parse_adapter_name(tensor.name);
     const std::string told = core::quote(tensor.name);
+    // With biases PEFT writes those of a module that it saves once more, under the names of its wrapper.
+    if (std::any_of(std::begin(kCopies), std::end(kCopies),
+                    [&](std::string_view copy) { return tensor.name.find(copy) != std::string::npos; }))
+      continue;
     const bool adapts = name && name->part != Part::kBias;
     if (!adapts && tensor.name.starts_with(kPrefix) &&
         is_saved_module(config.find("modules_to_save"), tensor.name.substr(kPrefix.size()))) {
@@ -159,14 +165,20 @@ namespace {
 
 /// The modules that were trained whole.
 core::Result<void> check_holds_saved(const OpenedAdapter& adapter) {
-  const core::Node* saved = adapter.config.find("modules_to_save");
-  for (const core::Node& name : saved->items()) {
+  const auto holds = [&adapter](const Node& name) {
     Node one = Node::sequence();
     one.items().push_back(name);
     const auto& held = adapter.file.modules();
-    const bool is_held = std::any_of(held.begin(), held.end(),
-                                     [&one](const auto& module) { return is_saved_module(&one, module.first); });
-    if (is_held) continue;
+    return std::any_of(held.begin(), held.end(),
+                       [&one](const auto& module) { return is_saved_module(&one, module.first); });
+  };
+  const std::vector<Node>& saved = adapter.config.find("modules_to_save")->items();
+  // PEFT writes each name that a head may have; a model has one of them.
+  const bool has_head = std::any_of(saved.begin(), saved.end(), [&holds](const Node& name) {
+    return is_head_module(name.as_string()) && holds(name);
+  });
+  for (const Node& name : saved) {
+    if (holds(name) || (has_head && is_head_module(name.as_string()))) continue;
     return Failure{adapter.file.path() + " has no " + core::quote(name.as_string()) + ", which modules_to_save in " +
                        kAdapterConfigFile + " names",
                    "it was not saved whole: save it again, or take the name out there", core::kExitUsage};

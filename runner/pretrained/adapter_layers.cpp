@@ -1,6 +1,8 @@
 #include "runner/pretrained/adapter_layers.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <iterator>
 #include <map>
 #include <set>
 #include <utility>
@@ -17,6 +19,9 @@ using core::Node;
 
 constexpr std::string_view kWeight = ".weight";
 constexpr const char* kAllLinear = "all-linear";
+
+/// What PEFT calls the head of a model of AutoModelForSequenceClassification or TokenClassification, whatever the type.
+constexpr const char* kHeadModules[] = {"classifier", "score"};
 
 /// A tensor's name is layer + begin, of an adapter that is not the default one . + adapter, + end.
 struct PartName {
@@ -39,6 +44,11 @@ std::string last_part(const std::string& name) { return name.substr(name.find_la
 bool is_linear(const WeightRule& rule) {
   return rule.name.find("{i}") != std::string::npos && rule.name.ends_with(kWeight) &&
          rule.name.find(".ln_") == std::string::npos && rule.name.find("norm") == std::string::npos;
+}
+
+/// Weights of linear layers behind the blocks.
+bool is_of_head(const WeightRule& rule) {
+  return rule.name.starts_with("head.") && rule.name.ends_with(kWeight) && rule.name.find("norm") == std::string::npos;
 }
 
 /// The last `parts` parts of a name; the whole where it has no more.
@@ -112,9 +122,34 @@ std::string adapter_of_block(const Node& block) {
 
 bool is_saved_module(const Node* modules_to_save, std::string_view tensor) {
   if (modules_to_save == nullptr || !modules_to_save->is_sequence()) return false;
-  const std::string_view module = tensor.substr(0, tensor.rfind('.'));
-  return std::any_of(modules_to_save->items().begin(), modules_to_save->items().end(),
-                     [module](const Node& name) { return name.is_string() && module.ends_with(name.as_string()); });
+  const auto names = [modules_to_save](std::string_view module) {
+    return std::any_of(modules_to_save->items().begin(), modules_to_save->items().end(),
+                       [module](const Node& name) { return name.is_string() && module.ends_with(name.as_string()); });
+  };
+  for (std::size_t end = tensor.rfind('.'); end != std::string_view::npos && end > 0;
+       end = tensor.rfind('.', end - 1)) {
+    if (names(tensor.substr(0, end))) return true;
+  }
+  return false;
+}
+
+bool has_head_of_labels(const ModelType& type) { return !type.head.empty() && !type.is_language_model(); }
+
+bool is_head_module(std::string_view name) {
+  return std::find(std::begin(kHeadModules), std::end(kHeadModules), name) != std::end(kHeadModules);
+}
+
+Node saved_modules(const Node* modules_to_save, const ModelType* type) {
+  const bool is_list = modules_to_save != nullptr && modules_to_save->is_sequence();
+  Node all = is_list ? *modules_to_save : Node::sequence();
+  if (type == nullptr || !has_head_of_labels(*type)) return all;
+  for (const char* const module : kHeadModules) {
+    const bool is_there = std::any_of(all.items().begin(), all.items().end(), [module](const Node& name) {
+      return name.is_string() && name.as_string() == module;
+    });
+    if (!is_there) all.items().push_back(Node::string(module));
+  }
+  return all;
 }
 
 std::string module_of_layer(const ModelType& type, const std::string& layer) {
@@ -160,7 +195,11 @@ Node target_modules(const ModelType& type, std::int64_t blocks, const std::vecto
   constexpr int kPartsMax = 2;  // `c_proj`, or `mlp.c_proj`; then whole names
   const std::set<std::string> wanted(modules.begin(), modules.end());
   std::vector<std::map<std::string, bool>> wanted_all(kPartsMax);  // by ending: whether all modules of it are wanted
-  for (const std::string& module : linear_modules(type, blocks)) {
+  std::vector<std::string> there = linear_modules(type, blocks);
+  for (const WeightRule& rule : type.weights) {
+    if (is_of_head(rule)) there.push_back(module_of(rule.from.front(), -1));
+  }
+  for (const std::string& module : there) {
     for (int parts = 1; parts <= kPartsMax; ++parts) {
       auto& all = wanted_all[static_cast<std::size_t>(parts - 1)];
       const bool before = all.emplace(ending(module, parts), true).first->second;

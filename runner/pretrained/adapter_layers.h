@@ -34,9 +34,17 @@ std::string adapter_of_block(const core::Node& block);
 /// Transformers' name of the layer that roux calls so, alone or joined with others; "" for none.
 std::string module_of_layer(const ModelType& type, const std::string& layer);
 
-/// Whether PEFT's modules_to_save, a list of texts or null, names the module of a tensor, `model.norm.weight`: as the
-/// end of the module's name.
+/// Whether PEFT's modules_to_save, a list of texts or null, names a module that a tensor is of, `model.norm` or `model`
+/// of `model.norm.weight`: as the end of the module's name.
 bool is_saved_module(const core::Node* modules_to_save, std::string_view tensor);
+
+/// Whether the head of a type tells labels, of texts or of their tokens.
+bool has_head_of_labels(const ModelType& type);
+/// Whether PEFT calls such a head so, of one type or another.
+bool is_head_module(std::string_view name);
+/// modules_to_save, a list of texts or null, with what PEFT adds where the head tells labels. `type`: null for a model
+/// that Transformers does not have.
+core::Node saved_modules(const core::Node* modules_to_save, const ModelType* type);
 
 /// PEFT's names of all linear layers in the blocks of a model.
 std::vector<std::string> linear_modules(const ModelType& type, std::int64_t blocks);

@@ -68,6 +68,12 @@ std::int64_t Facts::labels() const {
   return count != nullptr && count->is_integer() ? count->as_integer() : kUsual;
 }
 
+std::int64_t Facts::longest_text(std::int64_t positions) const {
+  if (!flag("positions_after_padding")) return positions;
+  const std::int64_t padding = integer("padding", -1);
+  return positions - (padding < 0 ? padding + integer("vocabulary") : padding) - 1;
+}
+
 std::int64_t Facts::head() const { return integer("head", integer("width") / integer("heads")); }
 
 double Facts::scale_of_scores() const {

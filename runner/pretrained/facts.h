@@ -36,6 +36,9 @@ class Facts {
 
   /// Classes of a head for them that the configuration has; 2 where it says nothing, as in Transformers.
   std::int64_t labels() const;
+  /// The most ids of a text, of a model with that many positions: fewer where they are counted from behind the
+  /// padding's id.
+  std::int64_t longest_text(std::int64_t positions) const;
   std::int64_t head() const;       ///< features of a head of attention
   double scale_of_scores() const;  ///< before anything that goes by the layer
   /// How many positions each block looks back at, 0: at all; empty when all do.

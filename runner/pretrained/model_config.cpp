@@ -47,25 +47,6 @@ Result<Node> checked(const Node& config) {
   return std::move(*whole);
 }
 
-/// Names of the classes of a head: those given, the configuration's where it has as many, or Transformers' own.
-void set_labels(std::int64_t count, std::vector<std::string> labels, Node& config) {
-  if (static_cast<std::int64_t>(labels.size()) != count) {
-    const Node* names = config.find("id2label");
-    if (names != nullptr && names->is_mapping() && static_cast<std::int64_t>(names->entries().size()) == count) return;
-    labels.clear();
-    for (std::int64_t i = 0; i < count; ++i) labels.push_back("LABEL_" + std::to_string(i));
-  }
-  Node names = Node::mapping(), numbers = Node::mapping();
-  for (std::int64_t i = 0; i < count; ++i) {
-    const std::string& name = labels[static_cast<std::size_t>(i)];
-    names.set(std::to_string(i), Node::string(name));
-    numbers.set(name, Node::integer(i));
-  }
-  config.set("id2label", std::move(names));
-  config.set("label2id", std::move(numbers));
-  config.erase("num_labels");
-}
-
 Result<Node> of_transformers(const Node& model, const ShapeOf& shape_of, const std::vector<std::string>& labels) {
   Node config = *model.find("config");
   config.set("vocab_size", Node::integer(shape_of("wte.weight")[0]));  // which init_from.resize_vocab may have changed
@@ -196,6 +177,24 @@ Result<Node> of_llama(const Node& resolved, const Node& model, const ShapeOf& sh
 }
 
 }  // namespace
+
+void set_labels(std::int64_t count, std::vector<std::string> labels, Node& config) {
+  if (static_cast<std::int64_t>(labels.size()) != count) {
+    const Node* names = config.find("id2label");
+    if (names != nullptr && names->is_mapping() && static_cast<std::int64_t>(names->entries().size()) == count) return;
+    labels.clear();
+    for (std::int64_t i = 0; i < count; ++i) labels.push_back("LABEL_" + std::to_string(i));
+  }
+  Node names = Node::mapping(), numbers = Node::mapping();
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::string& name = labels[static_cast<std::size_t>(i)];
+    names.set(std::to_string(i), Node::string(name));
+    numbers.set(name, Node::integer(i));
+  }
+  config.set("id2label", std::move(names));
+  config.set("label2id", std::move(numbers));
+  config.erase("num_labels");
+}
 
 Result<Node> config_of_recipe(const Node& resolved, const ShapeOf& shape_of, const std::vector<std::string>& labels) {
   const Node* model = resolved.find("model");

@@ -20,4 +20,8 @@ using ShapeOf = std::function<std::vector<std::int64_t>(const std::string& name)
 core::Result<core::Node> config_of_recipe(const core::Node& resolved, const ShapeOf& shape_of,
                                           const std::vector<std::string>& labels = {});
 
+/// Gives a configuration the names of the classes of its head: those given, the configuration's where it has as many,
+/// or Transformers' own.
+void set_labels(std::int64_t count, std::vector<std::string> labels, core::Node& config);
+
 }  // namespace runner::pretrained

@@ -7,6 +7,7 @@
 
 #include "runner/core/error.h"
 #include "runner/core/json.h"
+#include "runner/core/text/text.h"
 #include "runner/pretrained/tables.h"
 
 namespace runner::pretrained {
@@ -233,6 +234,19 @@ std::optional<std::int64_t> number_in(std::string_view pattern, std::string_view
   const bool plain = digits == "0" || (digits.front() >= '1' && digits.front() <= '9');
   if (failed != std::errc() || end != digits.data() + digits.size() || !plain) return std::nullopt;
   return number;
+}
+
+core::Result<void> check_head(const Node& config, const std::string& head) {
+  const ModelType& type = model_type_of_config(config);
+  if (head.empty() ? !type.head.empty() : type.has_head(head)) return {};
+  std::vector<std::string> heads;
+  for (const HeadName& one : type.heads) heads.push_back(one.name);
+  if (head.empty()) {
+    return core::Failure{"the configuration of this " + type.name + " names no class with a head",
+                         "set model.head to one of " + core::joined(heads), core::kExitUsage};
+  }
+  return core::Failure{"head is " + head + ", which " + type.name + " does not have in Transformers",
+                       "it has " + core::joined(heads), core::kExitUsage};
 }
 
 }  // namespace runner::pretrained

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runner/core/node.h"
+#include "runner/core/result.h"
 
 namespace runner::pretrained {
 
@@ -85,6 +86,9 @@ const ModelType& model_type_of_config(const core::Node& config);
 const ModelType* model_type_of(const core::Node& model);
 /// What a type needs that roux does not compute; "" for one that it knows, or knows nothing of.
 std::string why_refused(std::string_view name);
+/// Whether a type has that head, or with "" the class that a checked configuration names has one. Failure (exit status
+/// 2) says which there are.
+core::Result<void> check_head(const core::Node& config, const std::string& head);
 /// Those it knows, sorted.
 std::vector<std::string> model_types();
 

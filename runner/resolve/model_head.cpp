@@ -9,6 +9,11 @@ namespace runner::resolve {
 
 using core::Node;
 
+std::string head_of(const Node& model) {
+  const pretrained::ModelType* type = model.is_mapping() ? pretrained::model_type_of(model) : nullptr;
+  return type != nullptr ? type->head : "";
+}
+
 std::string label_head_of(const Node& model) {
   const pretrained::ModelType* type = model.is_mapping() ? pretrained::model_type_of(model) : nullptr;
   return type == nullptr || type->is_language_model() ? "" : type->head;

@@ -7,6 +7,9 @@
 
 namespace runner::resolve {
 
+/// The head of a recipe's model, a value of `model.head`; "" for a model without one, or without a model type.
+std::string head_of(const core::Node& model);
+
 /// The head of a recipe's model where it tells labels, as `model.head` names it; "" for another model.
 std::string label_head_of(const core::Node& model);
 

@@ -13,6 +13,7 @@
 #include "runner/hub/web_file.h"
 #include "runner/pretrained/adapter_config.h"
 #include "runner/pretrained/config.h"
+#include "runner/pretrained/facts.h"
 #include "runner/pretrained/model_type.h"
 #include "runner/resolve/model_head.h"
 
@@ -125,6 +126,15 @@ void take_head(Node& recipe, Node* model, Diagnostics& diagnostics) {
   model->set("head", std::move(taken), head->location());
 }
 
+/// Whether the model ends with something that can be trained.
+void check_head(const Node& model, const Node& config, Diagnostics& diagnostics) {
+  const Node* head = model.find("head");
+  if (head != nullptr && !head->is_string()) head = nullptr;
+  const auto found = pretrained::check_head(config, head != nullptr ? head->as_string() : "");
+  const Node& at = head != nullptr ? *head : model;
+  if (!found) diagnostics.error(at.location(), found.failure().message, found.failure().hint);
+}
+
 /// The loss that a language model has, or one with a head of labels, and why.
 std::pair<const char*, const char*> usual_loss(const Node& model) {
   const std::string problem = problem_type_of(model);
@@ -155,11 +165,11 @@ constexpr std::int64_t kLengthDefault = 2048;  ///< of records
 std::int64_t positions_of(const Node& model) {
   const Node* config = model.find("config");
   if (config == nullptr || !config->is_mapping()) return 0;
-  for (const Node* value :
-       {model.find("max_position_embeddings"), config->find("n_positions"), config->find("max_position_embeddings")}) {
-    if (value != nullptr && value->is_integer()) return value->as_integer();
-  }
-  return 0;
+  const pretrained::Facts facts(*config);
+  const Node* written = model.find("max_position_embeddings");
+  const bool is_written = written != nullptr && written->is_integer();
+  const std::int64_t positions = is_written ? written->as_integer() : facts.integer("positions", 0);
+  return facts.longest_text(positions);
 }
 
 /// Records are cut to the model's context length where the recipe says no other.
@@ -248,6 +258,7 @@ void complete_pretrained(Node& recipe, Diagnostics& diagnostics) {
   } else {
     checked = config->is_string() ? read_named(*config, diagnostics) : pretrained::check_config(*config, diagnostics);
   }
+  if (checked) check_head(*model, *checked, diagnostics);
   model->set("config", checked ? std::move(*checked) : Node::null(model->location()));
   settle_lengths(recipe, positions_of(*model));
   if (!of_folder.empty() && is_missing(recipe, "loss")) {

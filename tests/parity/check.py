@@ -34,7 +34,9 @@ def by_batch(tensors, ids):
             if ("attention_mask" in record) != has_mask:
                 continue
             mask = torch.tensor(record.get("attention_mask", [1] * len(record["input_ids"]))).bool()
-            rows.append(tensors[str(number)].masked_fill(~mask[:, None], math.nan))
+            of_positions = tensors[str(number)].dim() > 1  # else of the text
+            rows.append(tensors[str(number)].masked_fill(~mask[:, None], math.nan) if of_positions
+                        else tensors[str(number)])
         if rows:
             result[f"{name}/logits"] = torch.stack(rows)
     return result

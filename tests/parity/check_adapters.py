@@ -14,18 +14,21 @@ import pathlib
 import sys
 
 import torch
+import transformers
 from check import by_batch
 from make import difference, read_batches
 from peft import LoraConfig, PeftModel
 from safetensors.torch import load_file
-from transformers import AutoModelForCausalLM
 from transformers.utils.logging import disable_progress_bar
 
 LOGITS, WEIGHTS = 1e-5, 1e-6  # of the largest logit, and of a weight
 
 
 def model_of(folder):
-    return AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager")
+    kind = getattr(transformers, json.loads((pathlib.Path(folder) / "config.json").read_text())["architectures"][0])
+    model = kind.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager")
+    model.config.use_cache = False
+    return model
 
 
 def check_tensors(adapter, exported):
@@ -44,7 +47,7 @@ def check_logits(model, logits, ids):
     for name, batch in read_batches(ids):
         del batch["labels"]
         with torch.no_grad():
-            wanted = model(**batch, use_cache=False).logits
+            wanted = model(**batch).logits
         off = difference(of_roux[f"{name}/logits"], wanted)
         if not off <= LOGITS:
             errors.append(f"logits of {name} differ by {off}")

@@ -9,8 +9,8 @@ gradients 1.6e-5 apart on two processors.
 Each folder is one that PEFT loads, adapter_config.json and adapter_model.safetensors,
 and of a case of BESIDE those of its other adapters in folders below. Beside that
 
-  expected.safetensors  logits      [B, T, V] of the records without an attention_mask in the model's ids.jsonl
-                        loss        mean over the labels that are not -100
+  expected.safetensors  logits      of the records without an attention_mask in the model's ids.jsonl
+                        loss        as the class has it: of a language model mean over the labels that are not -100
                         grad/NAME   gradient of that loss, of each trained parameter as PEFT names it
                         after/NAME  those after 5 steps of AdamW
 
@@ -31,11 +31,10 @@ import pathlib
 import sys
 
 import torch
-from make import ADAMW, MODELS, ROUNDING, STEPS, check_tensors, read_batches
+from make import ADAMW, MODELS, ROUNDING, STEPS, check_tensors, head_of, read_batches
 from make_dpo import sequence_logps
 from peft import LoraConfig, PeftModel, get_peft_model
 from safetensors.torch import load_file, save_file
-from transformers import AutoModelForCausalLM
 from transformers.utils.logging import disable_progress_bar
 
 ADAPTERS = MODELS.parent / "adapters"
@@ -65,7 +64,14 @@ CASES = {
     "gemma-modules": ("gemma-default", {"r": 4, "modules_to_save": ["norm"]}),
     "gemma2-dora": ("gemma2-default", {"r": 4, "target_modules": "all-linear", "use_dora": True}),
     "gemma3-default": ("gemma3_text-default", {"r": 4}),
+    "llama-head": ("llama-texts", {"r": 4, "lora_alpha": 16}),
+    "bert-head": ("bert-texts", {"r": 4}),
+    "bert-tags": ("bert-tags", {"r": 4, "target_modules": ["query", "intermediate.dense"]}),
+    "roberta-head": ("roberta-texts", {"r": 4}),
+    "distilbert-head": ("distilbert-texts", {"r": 4, "target_modules": ["q_lin", "v_lin", "lin1"]}),
+    "modernbert-tags": ("modernbert-tags", {"r": 4, "target_modules": ["Wqkv", "mlp.Wo"]}),
 }
+TASKS = {"texts": "SEQ_CLS", "tags": "TOKEN_CLS"}  # by the head of the model's case
 BESIDE = {  # more adapters of a case, each in a folder of its name
     "qwen2-several": {"style": {"r": 2, "lora_alpha": 3, "target_modules": ["v_proj", "o_proj", "up_proj"]}},
 }
@@ -81,14 +87,17 @@ def seed_of(case):
 
 
 def base_model(name):
-    return AutoModelForCausalLM.from_pretrained(f"models/{name}", dtype=torch.float32, attn_implementation="eager")
+    model = head_of(name).from_pretrained(f"models/{name}", dtype=torch.float32, attn_implementation="eager")
+    model.config.use_cache = False
+    return model
 
 
 def write_adapter(case, folder):
     base, fields = CASES[case]
-    model = get_peft_model(base_model(base), LoraConfig(task_type="CAUSAL_LM", **fields))
+    task = TASKS.get(base.split("-")[1], "CAUSAL_LM")
+    model = get_peft_model(base_model(base), LoraConfig(task_type=task, **fields))
     for name, fields in BESIDE.get(case, {}).items():
-        model.add_adapter(name, LoraConfig(task_type="CAUSAL_LM", **fields))
+        model.add_adapter(name, LoraConfig(task_type=task, **fields))
     generator = torch.Generator().manual_seed(seed_of(case))
     with torch.no_grad():
         for name, weight in model.named_parameters():
@@ -96,6 +105,8 @@ def write_adapter(case, folder):
                 weight.mul_(torch.empty_like(weight).uniform_(0.5, 1.5, generator=generator))
             elif "lora_" in name:
                 weight.normal_(0.0, 0.25, generator=generator)
+            elif "modules_to_save" in name and task != "CAUSAL_LM":
+                weight.normal_(0.0, 0.1, generator=generator)  # another head than the base's
     model.save_pretrained(folder)
     for readme in folder.rglob("README.md"):
         readme.unlink()
@@ -113,7 +124,7 @@ def expected_results(case, folder):
     optimizer = torch.optim.AdamW(trained.values(), **ADAMW)
     results = {}
     for step in range(STEPS):
-        output = model(**batch, use_cache=False)
+        output = model(**batch)
         optimizer.zero_grad()
         output.loss.backward()
         if step == 0:
@@ -124,7 +135,7 @@ def expected_results(case, folder):
 
 
 def completion_logps(model, ids):
-    logits = model(input_ids=ids.unsqueeze(0), use_cache=False).logits[0]
+    logits = model(input_ids=ids.unsqueeze(0)).logits[0]
     return sequence_logps(logits, torch.eye(logits.shape[-1]), ids, PROMPT).sum()
 
 

@@ -63,6 +63,7 @@ inline const std::map<std::string, Names>& folder_arrows() {
       {"runner/core/platform", {"runner/core", "runner/core/text", "runner/core/packed"}},
       {"runner/core/table", {"runner/core", "runner/core/platform", "runner/core/text"}},
       {"runner/registry/reference", {"runner/registry"}},
+      {"runner/pretrained/write", {"runner/pretrained"}},
       {"runner/resolve", {"runner/resolve/rules", "runner/resolve/sharding"}},
       {"runner/store", {"runner/store/database"}},
       {"runner/store/feed", {"runner/store", "runner/store/database"}},

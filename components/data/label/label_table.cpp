@@ -97,6 +97,25 @@ Result<std::string> label_text(const Node& value, LabelKind kind, const std::str
   return std::to_string(static_cast<std::int64_t>(number));
 }
 
+Result<std::vector<std::string>> label_texts(const Node& label, LabelKind kind, const std::string& key) {
+  const bool several = kind == LabelKind::kClasses || kind == LabelKind::kValues;
+  if (label.is_sequence() && !several) {
+    return Failure{key + " is a list, and a record has one class",
+                   "a model of several classes a record has problem_type: multi_label_classification"};
+  }
+  if (!label.is_sequence() && kind == LabelKind::kClasses) {
+    return Failure{key + " is " + kind_of(label) + ", not a list of classes",
+                   "a model of one class a record has no problem_type: multi_label_classification"};
+  }
+  std::vector<std::string> texts;
+  for (const Node& one : label.is_sequence() ? label.items() : std::vector<Node>{label}) {
+    auto text = label_text(one, kind, key);
+    if (!text) return text.failure();
+    texts.push_back(std::move(text.value()));
+  }
+  return texts;
+}
+
 LabelTable::LabelTable(LabelKind kind, const Inputs& inputs)
     : kind_(kind), of_model_(inputs.label_names), reads_none_(inputs.new_rows) {
   if (inputs.train == nullptr) return;

@@ -17,6 +17,10 @@ namespace components::data {
 /// one that is no label of this kind. `key`: its field.
 runner::core::Result<std::string> label_text(const runner::core::Node& value, LabelKind kind, const std::string& key);
 
+/// The label of a whole record: one value, or of kClasses a list of them, of kValues one or a list.
+runner::core::Result<std::vector<std::string>> label_texts(const runner::core::Node& label, LabelKind kind,
+                                                           const std::string& key);
+
 /// `"a", "b"`, of many the first ones.
 std::string labels_text(const std::vector<std::string>& names);
 

@@ -1,7 +1,11 @@
+#include <cstdint>
+#include <string>
 #include <utility>
 
 #include "components/data/data.h"
+#include "components/data/language/labelled_ids.h"
 #include "components/data/record/record_set.h"
+#include "components/data/record/sequence.h"
 #include "generated/data/ids.h"
 
 namespace components::data::ids {
@@ -33,7 +37,16 @@ std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
   options.always_mask = config.attention_mask == AttentionMask::kAlways;
   options.vocab_size = config.vocab_size;
   options.format.arrays = true;
-  options.parse = [](const std::string& line, std::int64_t vocab_size) { return parse_sequence(line, vocab_size); };
+  const bool has_head = inputs.labels == LabelKind::kMasked || are_targets(inputs.labels);
+  if (has_head) {
+    options.labels = inputs.labels;
+    options.parse = [kind = inputs.labels, needed = !inputs.new_rows](const std::string& line,
+                                                                      std::int64_t vocab_size) {
+      return labelled_ids(line, vocab_size, kind, needed);
+    };
+  } else {
+    options.parse = [](const std::string& line, std::int64_t vocab_size) { return parse_sequence(line, vocab_size); };
+  }
   return make_record_set(options, inputs);
 }
 

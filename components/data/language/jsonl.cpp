@@ -520,7 +520,9 @@ std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
   if (!chat || !knows_ends(config, *chat, **tokenizer, inputs)) return nullptr;
   RecordSetOptions options;
   options.labels = inputs.labels;
-  if (inputs.labels == LabelKind::kDesirable && inputs.new_rows) options.labels = LabelKind::kNone;
+  const bool has_none =
+      inputs.labels == LabelKind::kMasked || (inputs.labels == LabelKind::kDesirable && inputs.new_rows);
+  if (has_none) options.labels = LabelKind::kNone;
   const bool labelled = options.labels == LabelKind::kDesirable;
   if (labelled && !fits_labels(config, inputs)) return nullptr;
   options.files = find_text_files(config.path, config.exclude, FileKind::kRecords, inputs);

@@ -208,20 +208,9 @@ Result<Sequence> LabelledTextEncoder::operator()(const std::string& text, std::i
   sequence.value().unread = unread_fields(record, read, false);
   if (!reads_labels_) return sequence;
   const Node& label = *record.find(fields.label);
-  const bool several = kind_ == LabelKind::kClasses || kind_ == LabelKind::kValues;
-  if (label.is_sequence() && !several) {
-    return Failure{fields.label + " is a list, and a record has one class",
-                   "a model of several classes a record has problem_type: multi_label_classification"};
-  }
-  if (!label.is_sequence() && kind_ == LabelKind::kClasses) {
-    return Failure{fields.label + " is " + type_of(label) + ", not a list of classes",
-                   "a model of one class a record has no problem_type: multi_label_classification"};
-  }
-  for (const Node& one : label.is_sequence() ? label.items() : std::vector<Node>{label}) {
-    auto value = label_text(one, kind_, fields.label);
-    if (!value) return value.failure();
-    sequence.value().given.push_back(std::move(value.value()));
-  }
+  auto given = label_texts(label, kind_, fields.label);
+  if (!given) return given.failure();
+  sequence.value().given = std::move(given.value());
   return sequence;
 }
 

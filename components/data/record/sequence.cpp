@@ -121,8 +121,10 @@ std::vector<std::int32_t> Sequence::target() const {
 
 Result<Sequence> parse_sequence(std::string_view text, std::int64_t vocab_size) {
   const Result<Node> parsed = runner::core::parse_json(text);
-  if (!parsed) return parsed.failure();
-  const Node& object = parsed.value();
+  return parsed ? sequence_of(parsed.value(), vocab_size) : parsed.failure();
+}
+
+Result<Sequence> sequence_of(const Node& object, std::int64_t vocab_size) {
   if (!object.is_mapping()) return Failure{"not an object with input_ids", ""};
   Sequence sequence;
   const std::string below = " below vocab_size " + std::to_string(vocab_size);

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "runner/core/node.h"
 #include "runner/core/result.h"
 
 namespace components::data {
@@ -49,5 +50,7 @@ Sequence pair_of(Sequence chosen, const Sequence& rejected);
 /// Refused, with the reason: what is no JSON object of lists of integers whose lengths fit; ids that are negative or
 /// not below `vocab_size`.
 runner::core::Result<Sequence> parse_sequence(std::string_view text, std::int64_t vocab_size);
+/// The same of a parsed record.
+runner::core::Result<Sequence> sequence_of(const runner::core::Node& record, std::int64_t vocab_size);
 
 }  // namespace components::data

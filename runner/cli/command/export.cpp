@@ -9,7 +9,7 @@
 #include "runner/core/error.h"
 #include "runner/core/text/utf8.h"
 #include "runner/pretrained/config.h"
-#include "runner/pretrained/merge_adapter.h"
+#include "runner/pretrained/write/merge_adapter.h"
 
 namespace runner::cli {
 namespace {

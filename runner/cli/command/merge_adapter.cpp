@@ -1,4 +1,4 @@
-#include "runner/pretrained/merge_adapter.h"
+#include "runner/pretrained/write/merge_adapter.h"
 
 #include <memory>
 #include <string>

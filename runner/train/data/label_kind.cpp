@@ -16,6 +16,7 @@ LabelKind label_kind(const resolve::Recipe& recipe) {
   const registry::Fragment* loss = registry::Registry::builtin().find("loss", registry::type_of(recipe.loss));
   if (loss != nullptr && loss->records == "labelled") return LabelKind::kDesirable;
   if (loss != nullptr && loss->records == "pairs") return LabelKind::kNone;
+  if (resolve::head_of(recipe.model) == "masked_lm") return LabelKind::kMasked;
   const std::string head = resolve::label_head_of(recipe.model), problem = resolve::problem_type_of(recipe.model);
   if (head.empty()) return LabelKind::kNone;
   if (head == "token_classification") return LabelKind::kTags;
@@ -26,7 +27,7 @@ LabelKind label_kind(const resolve::Recipe& recipe) {
 
 std::vector<std::string> label_names(const resolve::Recipe& recipe) {
   const core::Node* config = recipe.model.is_mapping() ? recipe.model.find("config") : nullptr;
-  if (config == nullptr || label_kind(recipe) == LabelKind::kNone) return {};
+  if (config == nullptr || !are_targets(label_kind(recipe))) return {};
   return resolve::label_names_of(*config);
 }
 

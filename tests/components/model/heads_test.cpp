@@ -109,7 +109,8 @@ TEST_CASE("an encoder says with which head it is trained, and is not asked for t
        "  hint: it has masked_lm, sequence_classification, token_classification\n"},
       {bert + ", architectures: [BertForMaskedLM]}}",
        "model.yaml:1:1: error: bert looks at the whole text, and the data's target is each next token of it\n"
-       "  hint: use data whose target is the ids that were masked, or a model for causal language modelling\n"},
+       "  hint: use data of type ids whose labels are the ids that were masked, or a model for causal language "
+       "modelling\n"},
       {bert + ", is_decoder: true}, head: masked_lm}",
        "model.yaml:1:190: error: is_decoder is true, and roux computes such a bert with false only\n"},
       {"{type: transformers, config: {model_type: deberta-v2}}",
@@ -125,6 +126,34 @@ TEST_CASE("an encoder says with which head it is trained, and is not asked for t
     components::part::MetaWeights weights;
     CHECK(components::model::build(node, {data, weights, node, diagnostics}) == nullptr);
     CHECK(runner::core::render(diagnostics, {.color = false, .excerpts = false}) == one.message);
+  }
+}
+
+TEST_CASE("a text is continued by logits of each next token alone", "[model][transformers]") {
+  const BatchSpec text = tests::text_data(40, 16);
+  const auto continues = [](const Asked& asked) {
+    INFO(asked.messages);
+    REQUIRE(asked.model != nullptr);
+    return asked.model->continues_text();
+  };
+  CHECK(continues(ask("", "", text)));
+  CHECK_FALSE(continues(ask("head: sequence_classification", "", with_target(classes(3)))));
+  CHECK_FALSE(continues(ask("head: token_classification", "", with_target(classes(3, true)))));
+  BatchSpec masked = text;
+  masked.find(kTarget)->in_place = true;
+  for (const char* type : {"bert", "roberta", "distilbert", "modernbert"}) {
+    INFO(type);
+    const std::string sizes =
+        std::string(type) == "distilbert"
+            ? "dim: 8, hidden_dim: 8, n_layers: 1, n_heads: 2"
+            : "hidden_size: 8, intermediate_size: 8, num_hidden_layers: 1, num_attention_heads: 2";
+    const auto node =
+        tests::block("model", "{type: transformers, head: masked_lm, config: {model_type: " + std::string(type) +
+                                  ", vocab_size: 40, pad_token_id: 1, " + sizes + ", max_position_embeddings: 18}}");
+    runner::core::Diagnostics diagnostics;
+    components::part::MetaWeights weights;
+    CHECK_FALSE(continues(
+        {components::model::build(node, {masked, weights, node, diagnostics}), runner::core::render(diagnostics)}));
   }
 }
 

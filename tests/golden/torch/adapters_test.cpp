@@ -124,26 +124,31 @@ std::string peft_name(const components::adapter::AdaptedLayer& layer, const std:
   return "base_model.model." + layer.module + what;
 }
 
-/// A parameter that is no adapter's, from what PEFT has of it under one of its names: with one of `infixes` before the
-/// last part, or none. Undefined where it has none.
-template <typename... Infix>
+/// A tensor under that name with one of `infixes` in front of one of its parts, or none; "" where there is none.
+std::string known_name(const TensorSource& source, const std::string& name, const std::vector<std::string>& infixes) {
+  if (source.find(name) != nullptr) return name;
+  for (const std::string& infix : infixes) {
+    for (std::size_t at = name.find('.'); at != std::string::npos; at = name.find('.', at + 1)) {
+      const std::string known = name.substr(0, at + 1) + infix + name.substr(at + 1);
+      if (source.find(known) != nullptr) return known;
+    }
+  }
+  return "";
+}
+
+/// A parameter that is no adapter's, from what PEFT has of it under one of its names. Undefined where it has none.
 at::Tensor whole_of(const Experiment& experiment, const TensorSource& source, const std::string& prefix,
-                    const std::string& name, const Infix&... infixes) {
-  const std::string type = experiment.recipe.model.find("config")->find("model_type")->as_string();
-  for (const auto& rule : runner::pretrained::find_model_type(type)->weights) {
+                    const std::string& name, const std::vector<std::string>& infixes = {}) {
+  for (const auto& rule : runner::pretrained::model_type_of(experiment.recipe.model)->weights) {
     const auto number = runner::pretrained::number_in(rule.name, name);
     if (!number) continue;
     std::vector<at::Tensor> parts;
     for (const std::string& from : rule.from) {
       const std::string there = prefix + "base_model.model." + runner::pretrained::with_number(from, *number);
-      for (const std::string& infix : {std::string(), std::string(infixes)...}) {
-        const std::size_t last = there.rfind('.') + 1;
-        const std::string known = there.substr(0, last) + infix + there.substr(last);
-        if (source.find(known) == nullptr) continue;
-        const at::Tensor part = source.tensor(known);
-        parts.push_back(rule.transposed && part.dim() == 2 ? part.t() : part);
-        break;
-      }
+      const std::string known = known_name(source, there, infixes);
+      if (known.empty()) continue;
+      const at::Tensor part = source.tensor(known);
+      parts.push_back(rule.transposed && part.dim() == 2 ? part.t() : part);
     }
     if (parts.size() == rule.from.size()) return at::cat(parts, 0);
   }
@@ -206,7 +211,7 @@ at::Tensor expected_of(const Experiment& experiment, const TensorSource& source,
       }
     }
   }
-  const at::Tensor whole = whole_of(experiment, source, prefix, name, "base_layer.", "modules_to_save.default.");
+  const at::Tensor whole = whole_of(experiment, source, prefix, name, {"base_layer.", "modules_to_save.default."});
   if (whole.defined()) return whole;
   FAIL("Transformers has no " << name);
   return {};
@@ -363,7 +368,7 @@ TensorMap batch_of(const Experiment& experiment, const TensorSource& expected) {
 }  // namespace
 
 TEST_CASE("adapters compute what PEFT computes", "[golden][adapter]") {
-  CHECK(folders().size() == 21);
+  CHECK(folders().size() == 27);
   for (const std::string& folder : folders()) {
     for (const bool plain : {false, true}) {
       DYNAMIC_SECTION(fs::path(folder).filename().string() << (plain ? ", plain operations" : "")) {

@@ -166,6 +166,7 @@ components::BatchSpec spec_of(const TensorMap& batch, const std::string& head, s
   } else {
     components::TensorSpec& of_target = add(components::kTarget, Dtype::kInt64, {kBatch, kTime});
     of_target.has_ignored = true;
+    of_target.in_place = head == "masked";
     (head == "tags" ? of_target.num_classes : of_target.vocab_size) = classes;
   }
   return spec;

@@ -171,6 +171,34 @@ TEST_CASE("the first token of each word has its tag", "[data][jsonl][labels]") {
   CHECK(fetched(*data, {1}, kTarget) == Values{kNone, 0, 1, kNone});
 }
 
+TEST_CASE("ids have labels for a head, too", "[data][ids][labels]") {
+  Folder folder(kFruit);
+  folder.write("texts.jsonl", "{\"input_ids\": [3, 4, 5], \"labels\": 2}\n{\"input_ids\": [6], \"labels\": 0}\n");
+  folder.write("values.jsonl", "{\"input_ids\": [3, 4], \"labels\": [0.5, -1]}\n");
+  folder.write("tags.jsonl", R"({"input_ids": [3, 4, 5], "labels": [-100, 2, 0]})");
+  const auto of = [](const std::string& file, const BuildData& options) {
+    return tests::build_data("{type: ids, path: " + file + "}", options);
+  };
+  const BuildData tags{.labels = LabelKind::kTags}, one{.labels = LabelKind::kClass};
+  const auto texts = of("texts.jsonl", one).data;
+  REQUIRE(texts != nullptr);
+  CHECK(fetched(*texts, {0, 1}, kTarget) == Values{2, 0});
+  CHECK(fetched(*texts, {0, 1}, kInput) == Values{3, 4, 5, 6, 0, 0});
+  CHECK(texts->signature().at(kTarget).num_classes == 3);
+  const auto values = of("values.jsonl", {.labels = LabelKind::kValues}).data;
+  REQUIRE(values != nullptr);
+  CHECK(fetched(*values, {0}, kTarget) == Values{0.5, -1});
+  const auto tagged = of("tags.jsonl", tags).data;
+  REQUIRE(tagged != nullptr);
+  CHECK(fetched(*tagged, {0}, kTarget) == Values{kNone, 2, 0});
+  CHECK(says(of("values.jsonl", one).messages, "labels is a list, and a record has one class"));
+  CHECK(says(of("texts.jsonl", tags).messages, "labels is not a list"));
+  folder.write("few.jsonl", R"({"input_ids": [3, 4, 5], "labels": [1]})");
+  CHECK(says(of("few.jsonl", tags).messages, "labels has 1 number, and input_ids 3"));
+  folder.write("none.jsonl", R"({"input_ids": [3, 4, 5]})");
+  CHECK(says(of("none.jsonl", one).messages, "labels is missing, and the model's head learns it"));
+}
+
 TEST_CASE("rows to predict have no labels", "[data][jsonl][labels]") {
   Folder folder(kFruit);
   const auto train = good_data(block(), {.labels = LabelKind::kClass});

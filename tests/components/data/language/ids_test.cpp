@@ -15,6 +15,7 @@ using components::kInput;
 using components::kPositions;
 using components::kTarget;
 using components::kTokenTypes;
+using components::data::LabelKind;
 using tests::build_data;
 using tests::fetched;
 using tests::good_data;
@@ -56,6 +57,29 @@ TEST_CASE("a line of ids is a sample, with the next ids as target", "[data][ids]
   CHECK(fetched(*data, {0, 1, 2}, kTarget) == Values{6, 7, kPad, kPad, 2, kPad, kPad, kPad, kPad, 3, 9, kPad});
   CHECK(fetched(*data, {0, 1, 2}, kAttentionMask) == Values{1, 1, 1, 0, 1, 1, 0, 0, 1, 1, 1, 1});
   CHECK(names_of(*data) == std::vector<std::string>{kInput, kTarget, kAttentionMask});
+}
+
+TEST_CASE("ids that were masked are labels at their own positions", "[data][ids]") {
+  const tests::Folder folder;
+  folder.write("a.jsonl", R"({"input_ids": [1, 6, 1], "labels": [5, -100, 7]})"
+                          "\n"
+                          R"({"input_ids": [8, 1], "labels": [-100, 2]})"
+                          "\n");
+  folder.write("none.jsonl", R"({"input_ids": [1, 6]})");
+  folder.write("decoded.jsonl", R"({"input_ids": [1, 6], "labels": [1], "decoder_input_ids": [2]})");
+  const tests::BuildData masked{.labels = LabelKind::kMasked};
+  const auto data = good_data("{type: ids, path: a.jsonl}", masked);
+  CHECK(fetched(*data, {0, 1}, kTarget) == Values{5, kPad, 7, kPad, 2, kPad});
+  CHECK(data->signature().at(kTarget).in_place);
+  CHECK_FALSE(good_data("{type: ids, path: a.jsonl}")->signature().at(kTarget).in_place);
+  CHECK(build_data("{type: ids, path: none.jsonl}", masked).messages ==
+        "data.yaml:1:19: error: none.jsonl:1: labels is missing, and the model's head learns the ids that were masked\n"
+        "  hint: give each line labels: the id that was masked, and -100 at all others\n");
+  CHECK(build_data("{type: ids, path: decoded.jsonl}", masked).messages ==
+        "data.yaml:1:19: error: decoded.jsonl:1: decoder_input_ids is here, and the model reads input_ids alone\n");
+  const auto rows = good_data("{type: ids, path: none.jsonl}",
+                              {.name = "new", .train = data.get(), .labels = LabelKind::kMasked, .new_rows = true});
+  CHECK(fetched(*rows, {0}, kTarget) == Values{kPad, kPad});
 }
 
 TEST_CASE("a mask is there where something is masked, or is asked for", "[data][ids]") {

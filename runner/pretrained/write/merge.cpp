@@ -1,6 +1,6 @@
 // O: outputs of a layer   I: its inputs   R: rank
 
-#include "runner/pretrained/merge.h"
+#include "runner/pretrained/write/merge.h"
 
 #include <algorithm>
 #include <cmath>
@@ -200,6 +200,12 @@ bool Merge::is_transposed(const std::string& weight) const {
   });
 }
 
+bool Merge::is_new(const std::string& tensor) const {
+  return std::any_of(type_.weights.begin(), type_.weights.end(), [&tensor](const WeightRule& rule) {
+    return rule.else_new && std::find(rule.from.begin(), rule.from.end(), tensor) != rule.from.end();
+  });
+}
+
 core::Result<WrittenTensor> Merge::merged(const WrittenTensor& base, const std::vector<Scaled>& added,
                                           const std::string& dtype) const {
   const TensorBytes& weight = base.bytes;
@@ -252,7 +258,7 @@ core::Result<std::vector<WrittenTensor>> Merge::apply(const std::vector<WrittenT
     } else if (const auto own = replaced_.contains(name) ? replaced_.find(name) : replaced_.find(other);
                own != replaced_.end()) {
       used.insert(own->first);
-      if (own->second->shape != tensor.shape) {
+      if (own->second->shape != tensor.shape && !is_new(own->first)) {
         return Failure{"the adapter's " + core::escape_for_terminal(own->first) + " is " +
                            artifact::shape_text(own->second->shape) + ", and the model's is " +
                            artifact::shape_text(tensor.shape),
@@ -270,8 +276,13 @@ core::Result<std::vector<WrittenTensor>> Merge::apply(const std::vector<WrittenT
     return Failure{"the adapter changes " + core::escape_for_terminal(module) + ", which the model does not have",
                    "it was trained for another model", core::kExitUsage};
   }
-  for (const auto& [name, bias] : replaced_) {
+  for (const auto& [name, bytes] : replaced_) {
     if (used.contains(name)) continue;
+    if (is_new(name)) {
+      all.push_back(converted({*bytes}, dtype));
+      all.back().bytes.name = name;
+      continue;
+    }
     return Failure{"the adapter holds " + core::escape_for_terminal(name) + ", which the model does not have",
                    "it was trained for another model", core::kExitUsage};
   }

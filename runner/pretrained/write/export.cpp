@@ -1,4 +1,4 @@
-#include "runner/pretrained/export.h"
+#include "runner/pretrained/write/export.h"
 
 #include <algorithm>
 #include <cmath>
@@ -21,13 +21,14 @@
 #include "runner/pretrained/adapter_config.h"
 #include "runner/pretrained/adapter_file.h"
 #include "runner/pretrained/adapter_layers.h"
+#include "runner/pretrained/adapter_task.h"
 #include "runner/pretrained/config.h"
 #include "runner/pretrained/dtype.h"
 #include "runner/pretrained/facts.h"
 #include "runner/pretrained/folder_writer.h"
-#include "runner/pretrained/merge.h"
 #include "runner/pretrained/model_config.h"
 #include "runner/pretrained/model_type.h"
+#include "runner/pretrained/write/merge.h"
 
 namespace runner::pretrained {
 namespace {
@@ -383,9 +384,10 @@ class Writer {
       }
     }
     const std::string bias = block.find("bias")->as_string();
+    const Node saved = saved_of(block);
     for (const WrittenTensor& tensor : tensors_) {
       const std::string& name = tensor.bytes.name;
-      if (is_saved_module(block.find("modules_to_save"), name)) {
+      if (is_saved_module(&saved, name)) {
         WrittenTensor named = tensor;
         named.bytes.name = saved_module_name(name);
         all.push_back(converted(named, "F32"));
@@ -399,6 +401,18 @@ class Writer {
       all.push_back(converted(named, "F32"));
     }
     return {&block, std::move(all), {adapted.begin(), adapted.end()}};
+  }
+
+  /// What is written whole beside the matrices: what was trained so, and what of the head began here at random.
+  Node saved_of(const Node& block) const {
+    Node saved = saved_modules(block.find("modules_to_save"), type_);
+    if (!request_.base || !has_head_of_labels(*type_)) return saved;
+    for (const TensorBytes& tensor : reader_->tensors()) {
+      const WeightRule* rule = type_->rule_of(tensor.name);
+      if (rule == nullptr || !rule->else_new || is_saved_module(&saved, rule->from.front())) continue;
+      saved.items().push_back(Node::string(rule->from.front().substr(0, rule->from.front().rfind('.'))));
+    }
+    return saved;
   }
 
   /// What PEFT needs to know of them.
@@ -416,8 +430,8 @@ class Writer {
                                    [](const WeightRule& rule) { return rule.transposed; });
     config.set("fan_in_fan_out", Node::boolean(turns));
     config.set("target_modules", target_modules(*type_, blocks_of(config_), adapter.modules));
-    if (const Node* modules = block.find("modules_to_save")) config.set("modules_to_save", *modules);
-    config.set("task_type", Node::string("CAUSAL_LM"));
+    if (Node modules = saved_of(block); !modules.items().empty()) config.set("modules_to_save", std::move(modules));
+    if (const std::string task = task_of_head(type_->head); !task.empty()) config.set("task_type", Node::string(task));
     if (!done_.source.empty() && !config_of_folder(done_.source).empty()) {
       done_.base = fs::absolute(done_.source).lexically_normal().string();
       config.set("base_model_name_or_path", Node::string(done_.base));

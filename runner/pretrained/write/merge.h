@@ -29,6 +29,8 @@ class Merge {
   /// model. The tensors' data and the adapter's have to live until these are written. `dtype`: of safetensors, which
   /// floating tensors become; "" keeps their own.
   ///
+  /// A head for labels that the model lacks is added behind its tensors.
+  ///
   /// Failure (exit status 2) names the first layer that the model does not have, or that has another shape.
   core::Result<std::vector<WrittenTensor>> apply(const std::vector<WrittenTensor>& tensors,
                                                  const std::string& dtype = "") const;
@@ -40,6 +42,8 @@ class Merge {
   };
 
   bool is_transposed(const std::string& weight) const;
+  /// Whether it is of a head that an adapter may hold and its base may lack, or have for other labels.
+  bool is_new(const std::string& tensor) const;
   /// `dtype`: of the result.
   core::Result<WrittenTensor> merged(const WrittenTensor& base, const std::vector<Scaled>& added,
                                      const std::string& dtype) const;

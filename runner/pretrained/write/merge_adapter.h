@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "runner/pretrained/export.h"
+#include "runner/pretrained/write/export.h"
 
 namespace runner::pretrained {
 

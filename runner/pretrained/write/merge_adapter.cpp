@@ -1,8 +1,12 @@
-#include "runner/pretrained/merge_adapter.h"
+#include "runner/pretrained/write/merge_adapter.h"
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <filesystem>
+#include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -13,11 +17,13 @@
 #include "runner/pretrained/adapter_config.h"
 #include "runner/pretrained/adapter_file.h"
 #include "runner/pretrained/adapter_layers.h"
+#include "runner/pretrained/adapter_task.h"
 #include "runner/pretrained/config.h"
 #include "runner/pretrained/dtype.h"
 #include "runner/pretrained/folder_writer.h"
-#include "runner/pretrained/merge.h"
+#include "runner/pretrained/model_config.h"
 #include "runner/pretrained/model_type.h"
+#include "runner/pretrained/write/merge.h"
 
 namespace runner::pretrained {
 namespace {
@@ -51,12 +57,71 @@ Node config_of(const std::string& base) {
   throw RunError(failure.message, failure.hint, core::kExitUsage);
 }
 
-/// The base's, with another type of the weights.
-std::string config_text(const std::string& base, const std::string& dtype) {
+/// What the merged model is: the base's type, with the head that the adapter was trained with.
+const ModelType& type_of(const MergeRequest& request, const Node& adapter, const Node& base) {
+  const ModelType& type = model_type_of_config(base);
+  const Node* task = adapter.find("task_type");
+  const std::string head = task != nullptr && task->is_string() ? head_of_task(task->as_string()) : "";
+  if (head.empty() || head == kCausalLm || head == type.head) return type;
+  if (const ModelType* other = find_model_type(type.name, head)) return *other;
+  throw RunError("the adapter of " + request.adapter + " is for " + task->as_string() + ", and " + type.name +
+                     " has no head " + head,
+                 "name the folder of the model that the adapter was trained for: --base FOLDER", core::kExitUsage);
+}
+
+bool is_weight(const ModelType& type, const std::string& name) {
+  return std::any_of(type.weights.begin(), type.weights.end(), [&name](const WeightRule& rule) {
+    return std::any_of(rule.from.begin(), rule.from.end(),
+                       [&name](const std::string& from) { return number_in(from, name).has_value(); });
+  });
+}
+
+/// Those of a model with the head of `type`, under the names that such a class saves: the base may have another head,
+/// or none.
+std::vector<WrittenTensor> of_head(const ModelType& type, const std::vector<WrittenTensor>& merged,
+                                   const std::string& base) {
+  std::vector<WrittenTensor> all;
+  std::set<std::string> names;
+  for (WrittenTensor tensor : merged) {
+    std::string name = tensor.bytes.name;
+    if (!is_weight(type, name)) name = type.prefix + name;  // of a file of the base model
+    if (!is_weight(type, name)) continue;                   // of the base's own head
+    names.insert(name);
+    tensor.bytes.name = std::move(name);
+    all.push_back(std::move(tensor));
+  }
+  for (const WeightRule& rule : type.weights) {
+    const std::string& name = rule.from.front();
+    if (!rule.else_new || !name.ends_with(".weight") || names.contains(name)) continue;
+    throw RunError(
+        "neither the adapter nor the base " + base + " has " + name + ", which " + type.architecture + " has",
+        "name the folder of the model that the adapter was trained for: --base FOLDER", core::kExitUsage);
+  }
+  return all;
+}
+
+/// The base's, with another type of the weights where one is given, and the head of `type` where `labels` says for how
+/// many.
+std::string config_text(const std::string& base, const std::string& dtype, const ModelType& type, std::int64_t labels) {
   Node config = core::parse_json(core::read_file(config_of_folder(base), kConfigBytesMax).value()).value();
-  config.erase("torch_dtype");
-  config.set("dtype", Node::string(dtype_name(dtype)));
+  if (!dtype.empty()) {
+    config.erase("torch_dtype");
+    config.set("dtype", Node::string(dtype_name(dtype)));
+  }
+  if (labels > 0) {
+    config.set("architectures", Node::sequence({Node::string(type.architecture)}));
+    set_labels(labels, {}, config);
+  }
   return core::to_json(config) + "\n";
+}
+
+/// Of a head for labels; 0 for another one.
+std::int64_t labels_of(const ModelType& type, const std::vector<WrittenTensor>& tensors) {
+  if (!has_head_of_labels(type)) return 0;
+  const std::string& weight = type.rule_of("head.weight")->from.front();
+  const auto at = std::find_if(tensors.begin(), tensors.end(),
+                               [&weight](const WrittenTensor& tensor) { return tensor.bytes.name == weight; });
+  return at != tensors.end() ? at->bytes.shape[0] : 0;
 }
 
 /// Several add up where each is a product and no more.
@@ -74,7 +139,7 @@ Exported merge_adapter(const MergeRequest& request) {
   const OpenedAdapter adapter = open_adapter(request.adapter).value();
   const std::string base = base_of(request, adapter.config);
   const Node base_config = config_of(base);
-  const ModelType& type = model_type_of_config(base_config);
+  const ModelType& type = type_of(request, adapter.config, base_config);
   const std::vector<std::string> modules = linear_modules(type, blocks_of(base_config));
   check_holds_all(adapter, modules).value();
   const std::string set = artifact::find_tensor_set(base).value();
@@ -93,7 +158,9 @@ Exported merge_adapter(const MergeRequest& request) {
   }
   std::vector<WrittenTensor> tensors;
   for (const artifact::TensorBytes& tensor : reader->tensors()) tensors.push_back({tensor});
-  const std::vector<WrittenTensor> merged = merge.apply(tensors, request.dtype).value();
+  std::vector<WrittenTensor> merged = merge.apply(tensors, request.dtype).value();
+  if (has_head_of_labels(type)) merged = of_head(type, merged, base);
+  const std::int64_t labels = labels_of(type, merged);
 
   Exported done;
   done.model_type = type.name;
@@ -104,10 +171,10 @@ Exported merge_adapter(const MergeRequest& request) {
   sources.insert(sources.end(), request.more.begin(), request.more.end());
   FolderWriter folder({request.folder, request.force, done.bytes, std::move(sources)});
   folder.write_model(merged, request.shard_bytes_max);
-  if (request.dtype.empty()) {
+  if (request.dtype.empty() && labels == 0) {
     folder.copy(base, kConfigFile);
   } else {
-    folder.write_text(kConfigFile, config_text(base, request.dtype));
+    folder.write_text(kConfigFile, config_text(base, request.dtype, type, labels));
   }
   folder.copy(base, kGenerationFile);
   done.source = has_tokenizer(request.adapter) ? request.adapter : base;
