@@ -13,8 +13,10 @@
 
 namespace components::data {
 
-/// A label of a record as LabelTable takes it: a name behind `"`, or a number. Failure: another value of JSON, or
-/// one that is no label of this kind. `key`: its field.
+/// Converts a JSON value to the form that LabelTable::take() reads: `"` and the name, or the digits of a number.
+///
+/// key       name of the field, for messages
+/// Failure   the value is neither a name nor a number, or `kind` does not allow it
 runner::core::Result<std::string> label_text(const runner::core::Node& value, LabelKind kind, const std::string& key);
 
 /// The label of a whole record: one value, or of kClasses a list of them, of kValues one or a list.
