@@ -105,8 +105,7 @@ class Block {
 
 }  // namespace
 
-void complete_adapters(Node& recipe, Diagnostics& diagnostics) {
-  Node* adapters = recipe.is_mapping() ? recipe.find("adapters") : nullptr;
+void complete_adapters(Node* adapters, Diagnostics& diagnostics) {
   if (adapters == nullptr || !adapters->is_sequence()) return;
   for (Node& block : adapters->items()) {
     if (block.is_mapping()) Block(block, diagnostics).complete();

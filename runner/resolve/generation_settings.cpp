@@ -12,7 +12,6 @@
 #include "runner/core/platform/files.h"
 #include "runner/pretrained/config.h"
 #include "runner/recipe/read.h"
-#include "runner/resolve/pretrained_model.h"
 
 namespace runner::resolve {
 namespace {
@@ -115,10 +114,8 @@ std::vector<std::string> settings_without_effect() {
   return names;
 }
 
-void complete_generation(Node& recipe, Diagnostics& diagnostics) {
-  Node* const section = recipe.is_mapping() ? recipe.find("generation") : nullptr;
-  const Node* const source = recipe.is_mapping() ? source_of(recipe) : nullptr;
-  if (section == nullptr || !section->is_mapping() || source == nullptr) return;
+void complete_generation(Node* generation, const Node* source, Diagnostics& diagnostics) {
+  if (generation == nullptr || !generation->is_mapping() || source == nullptr) return;
   const std::string config = pretrained::config_of_folder(source->as_string());
   if (config.empty()) return;
   const fs::path path = fs::path(source->as_string()) / kFile;
@@ -126,12 +123,12 @@ void complete_generation(Node& recipe, Diagnostics& diagnostics) {
   if (!fs::exists(path, failed)) {
     Diagnostics told_where_the_model_is_read;
     const auto model = read_object(config, told_where_the_model_is_read);
-    if (model) fill(*section, *model, kEndTokens);
+    if (model) fill(*generation, *model, kEndTokens);
     return;
   }
   const auto file = read_object(path, diagnostics);
   if (!file) return;
-  for (const char* key : kKnown) fill(*section, *file, key);
+  for (const char* key : kKnown) fill(*generation, *file, key);
   warn_of_unknown(*file, diagnostics);
 }
 

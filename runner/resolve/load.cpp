@@ -43,8 +43,8 @@ Recipe settle_recipe(const std::string& path, recipe::Composed composed, const r
   }
   locate_hub_values(composed.root, diagnostics);
   complete_pretrained(composed.root, diagnostics);
-  complete_adapters(composed.root, diagnostics);
-  complete_generation(composed.root, diagnostics);
+  complete_adapters(composed.root.find("adapters"), diagnostics);
+  complete_generation(composed.root.find("generation"), source_of(composed.root), diagnostics);
   settled.root = registry::validate_recipe(
       composed.root, registry, diagnostics,
       [&registry, &diagnostics](core::Node& root) { take_sharding_words(root, registry, diagnostics); });

@@ -204,15 +204,14 @@ void read_generation_text(const std::string& text) {
   }
   core::write_file_atomic(folder + "/generation_config.json", text).value();
   core::Diagnostics diagnostics;
-  Node recipe = Node::mapping();
-  recipe.set("init_from", Node::string(folder));
-  recipe.set("generation", Node::mapping());
-  resolve::complete_generation(recipe, diagnostics);
+  const Node source_folder = Node::string(folder);
+  Node generation = Node::mapping();
+  resolve::complete_generation(&generation, &source_folder, diagnostics);
   diagnostics.sort();
   core::render(diagnostics);
   const auto source = std::make_shared<const core::Source>(core::Source{"again", text, core::Source::Kind::kFile});
   const auto whole = recipe::read_json(source, {}, diagnostics);
-  for (const Node::Entry& setting : recipe.find("generation")->entries()) {
+  for (const Node::Entry& setting : generation.entries()) {
     const Node* written = whole && whole->is_mapping() ? whole->find(setting.key) : nullptr;
     if (written == nullptr || !written->same_value(setting.value)) std::abort();
   }
