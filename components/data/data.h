@@ -126,11 +126,13 @@ enum class LabelKind {
   kValues,     ///< of a text: a number, or several
   kTags,       ///< of each word of a text: its class
   kMasked,     ///< of each id: the one that was masked there, or none
+  kRewards,    ///< none: the head gives each text of a pair a number, and learns which is to have more
 };
 
 /// Whether they are the target of a batch, in place of ids.
 inline bool are_targets(LabelKind kind) {
-  return kind != LabelKind::kNone && kind != LabelKind::kDesirable && kind != LabelKind::kMasked;
+  return kind != LabelKind::kNone && kind != LabelKind::kDesirable && kind != LabelKind::kMasked &&
+         kind != LabelKind::kRewards;
 }
 
 struct Inputs {

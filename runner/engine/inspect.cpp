@@ -62,12 +62,14 @@ bool has_columns(const resolve::Recipe& recipe, const EvalRequest& request, core
                       "rename the column in the file");
   }
   if (kind == "csv_table") return !diagnostics.has_errors();
-  const bool tells_texts = kind == "jsonl" && are_targets(train::label_kind(recipe));
+  const LabelKind labels = train::label_kind(recipe);
+  const bool tells_texts = kind == "jsonl" && (are_targets(labels) || labels == LabelKind::kRewards);
   if (!request.input.empty() && !tells_texts) {
-    diagnostics.error(recipe.location("data.train"),
-                      "--input needs a table (csv_table) or texts with labels (jsonl), and data.train is of type " +
-                          kind + (kind == "jsonl" ? " without a head of labels" : ""),
-                      "add the file to the recipe as a data set, and predict it with --data");
+    diagnostics.error(
+        recipe.location("data.train"),
+        "--input needs a table (csv_table) or texts that a head judges (jsonl), and data.train is of type " + kind +
+            (kind == "jsonl" ? " without such a head" : ""),
+        "add the file to the recipe as a data set, and predict it with --data");
   } else if (!request.keep.empty()) {
     diagnostics.error(recipe.location("data." + set),
                       "--keep needs a table (csv_table), and data." + set + " is of type " + kind, "remove --keep");
@@ -212,7 +214,7 @@ class Predictor {
     const bool is_one_value = labels_ == LabelKind::kValues && data_.signature().at(components::kTarget).shape[1] == 1;
     if (is_one_value) names_.targets = {"label"};
     are_pairs_ = data_.signature().find(components::kRejectedAt) != nullptr;
-    if (are_pairs_) names_.targets = {"chosen", "rejected"};
+    if (are_pairs_ && names_.targets.empty()) names_.targets = {"chosen", "rejected"};
   }
 
   const PredictionNames& names() const { return names_; }
@@ -244,6 +246,7 @@ class Predictor {
     } else if (output.dim() <= 1) {
       made.kind = Prediction::Kind::kValues;
       made.values = numbers(output);
+      if (are_pairs_) made.values.resize(names_.targets.size());  // new texts are each by itself
       if (names_.has_target && !are_pairs_) made.targets = numbers(target);
     } else {
       made.kind = Prediction::Kind::kTokens;

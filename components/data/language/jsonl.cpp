@@ -520,8 +520,8 @@ std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
   if (!chat || !knows_ends(config, *chat, **tokenizer, inputs)) return nullptr;
   RecordSetOptions options;
   options.labels = inputs.labels;
-  const bool has_none =
-      inputs.labels == LabelKind::kMasked || (inputs.labels == LabelKind::kDesirable && inputs.new_rows);
+  const bool has_none = inputs.labels == LabelKind::kMasked || inputs.labels == LabelKind::kRewards ||
+                        (inputs.labels == LabelKind::kDesirable && inputs.new_rows);
   if (has_none) options.labels = LabelKind::kNone;
   const bool labelled = options.labels == LabelKind::kDesirable;
   if (labelled && !fits_labels(config, inputs)) return nullptr;

@@ -215,6 +215,7 @@ class Reader {
 
   /// A training on nothing would end well, with a loss of 0.
   void warn_of_targets() {
+    if (inputs_.new_rows && inputs_.labels == LabelKind::kRewards) return;
     const auto records = static_cast<std::int64_t>(read_.sequences.size());
     const bool many =
         without_target_ > 0 && static_cast<double>(without_target_) >= kManyWithout * static_cast<double>(records);

@@ -151,6 +151,7 @@ class RecordSet final : public TokenizedSet {
     return is_known ? names[static_cast<std::size_t>(number)] : Dataset::class_name(number);
   }
   std::vector<std::string> target_names() const override {
+    if (content_.are_single) return {"reward"};
     return content_.labels == LabelKind::kClasses ? content_.class_names : std::vector<std::string>();
   }
 
@@ -195,7 +196,7 @@ BatchSpec signature_of(const RecordSetOptions& options, const Inputs& inputs, co
   const auto spec = [&](const char* name, std::int64_t vocabulary, const Range& range) {
     TensorSpec port{name, Dtype::kInt64, {kBatch, kTime}, false};
     port.vocab_size = vocabulary;
-    const std::int64_t sequences = content.has_pairs ? 2 : 1;  // in a row
+    const std::int64_t sequences = content.has_pairs && !content.are_single ? 2 : 1;  // in a row
     port.max_length =
         rounded_up(std::max(range.most, sequences * options.max_seq_len.value_or(0)), options.fill.multiple);
     port.padded = is_padded(range);
@@ -224,7 +225,7 @@ BatchSpec signature_of(const RecordSetOptions& options, const Inputs& inputs, co
     signature.tensors.push_back(spec(kPositions, 0, inputs_range));
   }
   if (content.has_pairs) {
-    add_pair_tensors(signature, options.max_seq_len.value_or(0));
+    add_pair_tensors(signature, options.max_seq_len.value_or(0), content.are_single);
     if (content.labels == LabelKind::kDesirable)
       signature.tensors.push_back({kDesirable, Dtype::kBool, {kBatch}, false});
   }
@@ -262,6 +263,7 @@ bool fits_types(const RecordsRead& content, const Inputs& inputs) {
 /// False when an error was reported. Rows to predict are those of the file.
 bool make_rows(RecordsRead& content, const RecordEncoder& encoder, const Inputs& inputs) {
   const RecordSetOptions& options = encoder.options();
+  if (inputs.labels == LabelKind::kRewards && inputs.new_rows && !content.has_pairs) content.take_as_pairs();
   if (options.labels == LabelKind::kDesirable) add_other_completions(content, options.max_seq_len, !options.cut_left);
   if (!options.packing || inputs.new_rows) {
     one_record_a_row(content);

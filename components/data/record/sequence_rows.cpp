@@ -102,8 +102,9 @@ std::int64_t rounded_up(std::int64_t length, std::int64_t multiple) {
   return (length + multiple - 1) / multiple * multiple;
 }
 
-void add_pair_tensors(BatchSpec& signature, std::int64_t max_seq_len) {
+void add_pair_tensors(BatchSpec& signature, std::int64_t max_seq_len, bool are_single) {
   signature.tensors.push_back({kRejectedAt, Dtype::kInt64, {kBatch}, false});
+  if (are_single) return;
   std::int64_t& positions = signature.find(kPositions)->max_length;  // of the longer sequence of a pair
   positions = std::max(max_seq_len, (positions + 1) / 2);
 }
@@ -123,6 +124,11 @@ void SequenceRows::add(Stored stored, const Sequence& ids) {
   }
   if (stored.masked) values.insert(values.end(), ids.mask.begin(), ids.mask.end());
   sequences.push_back(stored);
+}
+
+void SequenceRows::take_as_pairs() {
+  for (Stored& stored : sequences) stored.rejected_at = stored.length;
+  has_pairs = are_single = true;
 }
 
 void SequenceRows::write(Rows rows, const BatchSpec& signature, const RowFill& fill, TensorMap& batch) const {

@@ -46,6 +46,7 @@ struct SequenceRows {
   std::vector<Stored> sequences;
   std::vector<Row> rows;
   bool has_types = false, has_decoder = false, has_pairs = false;
+  bool are_single = false;              ///< pairs without a second sequence
   LabelKind labels = LabelKind::kNone;  ///< rows of kDesirable have a second sequence, as those of pairs
   /// Of labels that are one or several numbers of a record, those of each sequence [numbers_each].
   std::vector<float> numbers;
@@ -60,12 +61,16 @@ struct SequenceRows {
 
   /// Appends a sequence; `stored` says where it comes from, the rest of it is filled in.
   void add(Stored stored, const Sequence& ids);
+  /// Each sequence becomes a pair whose second one is empty: what a model of pairs says of the first is of a text
+  /// alone.
+  void take_as_pairs();
   /// Writes the tensors of `signature` for these rows, shorter ones filled.
   void write(std::span<const Row* const> rows, const BatchSpec& signature, const RowFill& fill, TensorMap& batch) const;
 };
 
-/// Adds what a batch of pairs has beside its rows. `max_seq_len`: of one of the two sequences; 0: half a row.
-void add_pair_tensors(BatchSpec& signature, std::int64_t max_seq_len);
+/// Adds what a batch of pairs has beside its rows. `max_seq_len`: of one of the two sequences; 0: half a row, or a
+/// whole one of pairs that `are_single`.
+void add_pair_tensors(BatchSpec& signature, std::int64_t max_seq_len, bool are_single = false);
 
 /// The smallest multiple that is not less than `length`.
 std::int64_t rounded_up(std::int64_t length, std::int64_t multiple);

@@ -11,8 +11,7 @@ void add_predict(Command app, Session& session) {
   auto flags = std::make_shared<EvalFlags>();
   Command command = add_eval_command(app, "predict",
                                      "Print predictions of a checkpoint, for a data set or a file of new rows", *flags);
-  command
-      .add_option("--input", flags->request.input, "Table of rows to predict, all of them; the target may be missing")
+  command.add_option("--input", flags->request.input, "Rows or records to predict, all of them; targets may be missing")
       .type_name("FILE");
   command.add_option("--keep", flags->request.keep, "Column to copy to the output, such as an id; may be repeated")
       .type_name("COLUMN")

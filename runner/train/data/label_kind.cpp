@@ -15,9 +15,9 @@ using components::data::LabelKind;
 LabelKind label_kind(const resolve::Recipe& recipe) {
   const registry::Fragment* loss = registry::Registry::builtin().find("loss", registry::type_of(recipe.loss));
   if (loss != nullptr && loss->records == "labelled") return LabelKind::kDesirable;
-  if (loss != nullptr && loss->records == "pairs") return LabelKind::kNone;
-  if (resolve::head_of(recipe.model) == "masked_lm") return LabelKind::kMasked;
   const std::string head = resolve::label_head_of(recipe.model), problem = resolve::problem_type_of(recipe.model);
+  if (loss != nullptr && loss->records == "pairs") return head.empty() ? LabelKind::kNone : LabelKind::kRewards;
+  if (resolve::head_of(recipe.model) == "masked_lm") return LabelKind::kMasked;
   if (head.empty()) return LabelKind::kNone;
   if (head == "token_classification") return LabelKind::kTags;
   return problem == "regression"                   ? LabelKind::kValues

@@ -29,7 +29,7 @@ std::string parity(const std::string& path) { return tests::source_dir() + "/tes
 class Place {
  public:
   Place() {
-    std::string ids, masked, padded, holes, chat, pairs, labelled;
+    std::string ids, masked, padded, holes, chat, pairs, labelled, classes, values, tags;
     for (int i = 0; i < 24; ++i) {
       const std::string number = std::to_string(i);
       std::string row;
@@ -40,6 +40,13 @@ class Place {
         labels += (j > 0 ? ", " : "") + std::to_string(j % 2 == 0 ? (i * 7 + j * 3) % 40 : -100);
       }
       masked += "{\"input_ids\": [" + row + "], \"labels\": [" + labels + "]}\n";
+      classes += "{\"input_ids\": [" + row + "], \"labels\": " + std::to_string(i * 7 % 3) + "}\n";
+      values += "{\"input_ids\": [" + row + "], \"labels\": [" + std::to_string(i % 5) + ", 0.5]}\n";
+      std::string of_words;
+      for (int j = 0; j < 3 + i * 5 % 11; ++j) {
+        of_words += (j > 0 ? ", " : "") + (j % 3 == 0 ? "-100" : std::to_string((i + j) % 3));
+      }
+      tags += "{\"input_ids\": [" + row + "], \"labels\": [" + of_words + "]}\n";
       std::string real;
       for (int j = 0; j < 3 + i * 5 % 11; ++j) real += ", 1";
       const std::string begin = "{\"input_ids\": [0, 0, " + row + "], \"attention_mask\": [";
@@ -59,6 +66,9 @@ class Place {
     write("chat.jsonl", chat);
     write("pairs.jsonl", pairs);
     write("labelled.jsonl", labelled);
+    write("classes.jsonl", classes);
+    write("values.jsonl", values);
+    write("tags.jsonl", tags);
     write("lines.txt", chat);
     write("tokenizer.json",
           core::read_file(tests::source_dir() + "/recipes/examples/data/tokenizer.json", 1 << 24).value());
@@ -159,6 +169,24 @@ TEST_CASE("packed and padded rows train on another device", "[.][accelerator]") 
   check_all(cases);
 }
 
+TEST_CASE("heads of labels train on another device", "[.][accelerator]") {
+  std::vector<Case> cases;
+  for (const char* model :
+       {"bert-texts", "distilbert-texts", "modernbert-texts", "modernbert-texts-mean", "gpt2-texts"}) {
+    cases.push_back({model, of_ids(model, "", "classes.jsonl"), {"eval.metrics=[accuracy, f1]"}});
+  }
+  for (const char* model : {"roberta-texts", "llama-texts"}) {
+    cases.push_back({model, of_ids(model, "", "values.jsonl"), {"loss=mse", "eval.metrics=[mae, r2]"}});
+  }
+  for (const char* model :
+       {"bert-tags", "roberta-tags", "distilbert-tags", "modernbert-tags", "gpt2-tags", "llama-tags"}) {
+    cases.push_back({model, of_ids(model, "", "tags.jsonl"), {"eval.metrics=[accuracy]"}});
+  }
+  cases.push_back({"in bfloat16", of_ids("bert-texts", "", "classes.jsonl"), {"precision=bf16-mixed"}, kLow});
+  cases.push_back({"by LoRA", of_ids("bert-texts", "", "classes.jsonl") + "\nadapters: [{type: lora, r: 4}]"});
+  check_all(cases);
+}
+
 TEST_CASE("adapters and frozen weights train on another device", "[.][accelerator]") {
   check_all({
       {"LoRA", of_ids("llama-grouped") + "\nadapters: [{type: lora, r: 4, target_modules: all-linear}]"},
@@ -177,6 +205,12 @@ TEST_CASE("adapters and frozen weights train on another device", "[.][accelerato
 }
 
 TEST_CASE("preferences train on another device", "[.][accelerator]") {
+  std::string rewards = of_texts("pairs.jsonl", "", "reward");
+  rewards.replace(
+      0, std::string(kLlama).size(),
+      "model: {type: transformers, head: sequence_classification, num_labels: 1, config: {model_type: llama, "
+      "vocab_size: 512, hidden_size: 16, "
+      "intermediate_size: 24, num_hidden_layers: 1, num_attention_heads: 2, max_position_embeddings: 64}}\n");
   check_all({
       {"of adapters", of_texts("pairs.jsonl", "", "{type: dpo, beta: 0.5}") + "\nadapters: [{type: lora, r: 4}]"},
       {"of whole models", of_texts("pairs.jsonl", "", "{type: dpo, beta: 0.5}")},
@@ -193,6 +227,10 @@ TEST_CASE("preferences train on another device", "[.][accelerator]") {
        of_texts("pairs.jsonl", "", "{type: kto, beta: 0.5, desirable_weight: 1.5}"),
        {"training.micro_batch_size=2", "training.global_batch_size=4"}},
       {"ORPO", of_texts("pairs.jsonl", "", "orpo")},
+      {"rewards", rewards},
+      {"rewards, of adapters in micro-batches",
+       rewards + "\nadapters: [{type: lora, r: 4}]",
+       {"training.micro_batch_size=2", "training.global_batch_size=4"}},
       {"a stream of pairs", of_texts("pairs.jsonl", "", "orpo"), {"data.train.streaming=true"}},
       {"a stream, of adapters",
        of_texts("pairs.jsonl", "", "{type: dpo, beta: 0.5}") + "\nadapters: [{type: lora, r: 4}]",
