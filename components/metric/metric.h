@@ -70,6 +70,7 @@ class Metric {
 struct Inputs : Judged {
   std::optional<std::int64_t> ignore_index = {};  ///< ignored by the loss and by metrics
   bool of_labels = false;                         ///< the loss compares each output with a label, which is 0 or 1
+  std::vector<std::string> class_names = {};      ///< of the targets; their numbers where they have none
 };
 
 /// Null when outputs and data do not fit (`diagnostics` says so).

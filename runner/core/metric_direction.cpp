@@ -21,15 +21,13 @@ bool contains_any(std::string_view text, const std::array<std::string_view, N>& 
 }  // namespace
 
 MetricDirection metric_direction(std::string_view metric) {
-  std::string_view name = metric.substr(metric.rfind('/') + 1);
-  // `val/f1/2` is that of a class, as `val/f1`.
-  const bool is_class = !name.empty() && name.find_first_not_of("0123456789") == std::string_view::npos;
-  if (is_class && name.size() < metric.size())
-    return metric_direction(metric.substr(0, metric.size() - name.size() - 1));
+  const std::size_t slash = metric.rfind('/');
+  const std::string_view name = metric.substr(slash + 1);
   if (name == "loss_scale") return MetricDirection::kUnknown;  // of the gradient scaler: a setting, not a loss
   if (contains_any(name, kHigher)) return MetricDirection::kHigher;
   if (contains_any(name, kLower)) return MetricDirection::kLower;
-  return MetricDirection::kUnknown;
+  // `val/f1/2` and `val/entity_f1/PER` are those of a class, as `val/f1`.
+  return slash == std::string_view::npos ? MetricDirection::kUnknown : metric_direction(metric.substr(0, slash));
 }
 
 }  // namespace runner::core

@@ -134,8 +134,8 @@ class Reader {
     fragment_.short_form = text(root, "x-short-form");
     read_update(root);
     fragment_.measures = texts(root, "x-measures");
-    if (!fragment_.measures.empty() && fragment_.kind != "loss")
-      error(*root.find("x-measures"), "x-measures applies to losses only");
+    if (!fragment_.measures.empty() && fragment_.kind != "loss" && fragment_.kind != "metric")
+      error(*root.find("x-measures"), "x-measures applies to losses and metrics only");
     fragment_.records = text(root, "x-records");
     const bool is_known = fragment_.records == "labelled" || fragment_.records == "pairs";
     if (!fragment_.records.empty() && (fragment_.kind != "loss" || !is_known))

@@ -59,9 +59,9 @@ Recipe settle_recipe(const std::string& path, recipe::Composed composed, const r
                          return optimizer != nullptr ? optimizer->update : "elementwise";
                        },
                    .measures =
-                       [&registry](const std::string& type) {
-                         const registry::Fragment* loss = registry.find("loss", type);
-                         return loss != nullptr ? loss->measures : std::vector<std::string>();
+                       [&registry](const std::string& kind, const std::string& type) {
+                         const registry::Fragment* fragment = registry.find(kind, type);
+                         return fragment != nullptr ? fragment->measures : std::vector<std::string>();
                        },
                    .target_of =
                        [&registry](const std::string& kind, const std::string& type) {

@@ -52,7 +52,10 @@ bool build_one(const std::string& kind, const Node& block, const Situation& s, D
   part::DrawnWeights weights;
   if (kind == "model") return model::build(block, {s.data, weights, block, diagnostics}) != nullptr;
   if (kind == "loss") return loss::build(block, {{s.output}, s.data, block, diagnostics}) != nullptr;
-  if (kind == "metric") return metric::build(block, {{{s.output}, s.data, block, diagnostics}, {}}) != nullptr;
+  if (kind == "metric") {
+    const std::vector<std::string> tags = {"B-PER", "I-PER", "O"};
+    return metric::build(block, {{{s.output}, s.data, block, diagnostics}, {}, false, tags}) != nullptr;
+  }
   if (kind == "adapter") {
     const Node of_model = tests::block("model", "{type: llama, n_layer: 1, n_head: 2, n_embd: 32}");
     const auto model = model::build(of_model, {s.data, weights, of_model, diagnostics});

@@ -1,6 +1,7 @@
 #include "runner/resolve/rules/rules.h"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <utility>
@@ -31,8 +32,21 @@ bool is_measured(const std::vector<std::string>& names, const std::string& metri
   if (contains(names, metric)) return true;
   const std::size_t slash = metric.rfind('/');
   if (slash == std::string::npos || slash + 1 == metric.size()) return false;
-  const bool is_class = metric.find_first_not_of("0123456789", slash + 1) == std::string::npos;
-  return is_class && contains(names, metric.substr(0, slash) + kFirstClass);
+  return contains(names, metric.substr(0, slash) + kFirstClass);
+}
+
+/// What a metric of the list measures, itself first; nothing where its type was refused.
+std::vector<std::string> names_of(SettledTree& tree, const Node& metric) {
+  const Node* type = metric.find("type");
+  if (type == nullptr || !type->is_string()) return {};
+  std::vector<std::string> names = tree.measures("metric", type->as_string());
+  names.insert(names.begin(), type->as_string());
+  const auto [key, value] = tree.by_class(type->as_string());
+  const Node* written = metric.find(key);
+  if (written != nullptr && written->is_string() && written->as_string() == value) {
+    for (std::string& name : names) name += kFirstClass;
+  }
+  return names;
 }
 
 /// `loss`, the names of eval.metrics and what the loss measures beside; nothing when the list was refused.
@@ -41,14 +55,11 @@ std::optional<std::vector<std::string>> metric_names(SettledTree& tree) {
   if (metrics == nullptr || !metrics->is_sequence()) return std::nullopt;
   std::vector<std::string> names = {"loss"};
   for (const Node& metric : metrics->items()) {
-    const Node* type = metric.find("type");
-    if (type == nullptr || !type->is_string()) return std::nullopt;
-    names.push_back(type->as_string());
-    const auto [key, value] = tree.by_class(names.back());
-    const Node* written = metric.find(key);
-    if (written != nullptr && written->is_string() && written->as_string() == value) names.back() += kFirstClass;
+    std::vector<std::string> of_metric = names_of(tree, metric);
+    if (of_metric.empty()) return std::nullopt;
+    std::move(of_metric.begin(), of_metric.end(), std::back_inserter(names));
   }
-  for (std::string& name : tree.measures(tree.text("loss.type").value_or(""))) names.push_back(std::move(name));
+  for (std::string& name : tree.measures("loss", tree.text("loss.type").value_or(""))) names.push_back(std::move(name));
   return names;
 }
 
@@ -93,7 +104,7 @@ bool fits_loss(SettledTree& tree, const std::string& metric) {
   const std::string of_metric = tree.target_of("metric", metric), of_loss = tree.target_of("loss", loss);
   // Labels, each true or false, are classes and values.
   return of_metric.empty() ||
-         (of_loss.empty() ? tree.measures(loss).empty() : of_loss == of_metric || of_loss == "labels");
+         (of_loss.empty() ? tree.measures("loss", loss).empty() : of_loss == of_metric || of_loss == "labels");
 }
 
 /// `write val/loss` for `loss`, `val_loss` and `eval_loss`.
@@ -188,14 +199,17 @@ void sweep_metric(SettledTree& tree) {
 }
 
 void metric_once(SettledTree& tree) {
-  const std::optional<std::vector<std::string>> names = metric_names(tree);
-  if (!names) return;
-  for (std::size_t i = 1; i < names->size(); ++i) {
-    if (std::find(names->begin(), names->begin() + static_cast<std::ptrdiff_t>(i), (*names)[i]) ==
-        names->begin() + static_cast<std::ptrdiff_t>(i))
-      continue;
-    tree.error("eval.metrics[" + std::to_string(i - 1) + "]", "eval.metrics has " + (*names)[i] + " twice",
-               "keep one of them");
+  const Node* metrics = tree.value("eval.metrics");
+  if (metrics == nullptr || !metrics->is_sequence()) return;
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < metrics->items().size(); ++i) {
+    const std::vector<std::string> of_metric = names_of(tree, metrics->items()[i]);
+    if (of_metric.empty()) continue;
+    const std::string& name = of_metric.front();
+    if (contains(names, name)) {
+      tree.error("eval.metrics[" + std::to_string(i) + "]", "eval.metrics has " + name + " twice", "keep one of them");
+    }
+    names.push_back(name);
   }
 }
 

@@ -20,8 +20,8 @@ struct SettleContext {
   std::function<std::string(const std::string&)> meant_metric = {};
   /// How an optimizer updates parameters (`x-update`).
   std::function<std::string(const std::string& type)> update_of = {};
-  /// What a loss measures of every evaluated set beside itself (`x-measures`).
-  std::function<std::vector<std::string>(const std::string& loss)> measures = {};
+  /// What a loss or metric measures of every evaluated set beside itself (`x-measures`).
+  std::function<std::vector<std::string>(const std::string& kind, const std::string& type)> measures = {};
   /// What the target of a loss or metric holds (`x-target`); "" for neither.
   std::function<std::string(const std::string& kind, const std::string& type)> target_of = {};
   /// The metrics whose target is of that kind, by name.
@@ -80,8 +80,8 @@ class SettledTree {
   std::string update_of(const std::string& optimizer) const {
     return context_.update_of ? context_.update_of(optimizer) : "elementwise";
   }
-  std::vector<std::string> measures(const std::string& loss) const {
-    return context_.measures ? context_.measures(loss) : std::vector<std::string>();
+  std::vector<std::string> measures(const std::string& kind, const std::string& type) const {
+    return context_.measures ? context_.measures(kind, type) : std::vector<std::string>();
   }
   std::string target_of(const std::string& kind, const std::string& type) const {
     return context_.target_of ? context_.target_of(kind, type) : "";

@@ -315,8 +315,10 @@ void build_judges(Experiment& experiment, Diagnostics& diagnostics) {
   if (experiment.loss != nullptr) add_reference(experiment, diagnostics);
   const auto ignored = experiment.loss != nullptr ? experiment.loss->ignore_index() : std::nullopt;
   const bool of_labels = experiment.loss != nullptr && experiment.loss->is_of_labels();
+  const std::vector<std::string> classes = class_names(*experiment.train_data);
   for (const Node& block : experiment.recipe.eval->metrics) {
-    auto metric = components::metric::build(block, {{outputs, signature, block, diagnostics}, ignored, of_labels});
+    auto metric =
+        components::metric::build(block, {{outputs, signature, block, diagnostics}, ignored, of_labels, classes});
     if (metric == nullptr) continue;
     check_rows(*metric, experiment, block, diagnostics);
     experiment.metrics.push_back(std::move(metric));

@@ -15,6 +15,7 @@
 
 using components::Dtype;
 using components::kBatch;
+using components::kTime;
 using components::TensorSpec;
 using tests::floats;
 using tests::ids;
@@ -179,20 +180,25 @@ TEST_CASE("a metric beside a loss of labels counts them, or says that it cannot"
 TEST_CASE("the name of a metric tells its direction", "[metric]") {
   const auto values = tests::value_data(4, 1);
   const auto classes = tests::class_data(4, 6);
+  const auto words = tests::text_data(3, 5);
+  const std::vector<std::string> tags = {"B-PER", "I-PER", "O"};
   const TensorSpec of_values{"output", Dtype::kFloat32, {kBatch, 1}},
-      of_classes{"output", Dtype::kFloat32, {kBatch, 6}};
+      of_classes{"output", Dtype::kFloat32, {kBatch, 6}}, of_words{"output", Dtype::kFloat32, {kBatch, kTime, 3}};
   for (const std::string& name : runner::registry::Registry::builtin().names("metric")) {
     CAPTURE(name);
     const auto node = tests::block("metric", name);
     runner::core::Diagnostics diagnostics;
     auto metric = components::metric::build(node, {{{of_classes}, classes, node, diagnostics}, {}});
     if (metric == nullptr) metric = components::metric::build(node, {{{of_values}, values, node, diagnostics}, {}});
+    if (metric == nullptr)
+      metric = components::metric::build(node, {{{of_words}, words, node, diagnostics}, {}, false, tags});
     REQUIRE(metric != nullptr);
     const auto expected =
         metric->higher_is_better() ? runner::core::MetricDirection::kHigher : runner::core::MetricDirection::kLower;
     for (const std::string& one : metric->names()) CHECK(runner::core::metric_direction("val/" + one) == expected);
   }
-  CHECK(runner::core::metric_direction("val/f1/12") == runner::core::MetricDirection::kHigher);
+  for (const char* of_class : {"val/f1/12", "val/entity_f1/PER"})
+    CHECK(runner::core::metric_direction(of_class) == runner::core::MetricDirection::kHigher);
 }
 
 TEST_CASE("an exact sum is that of its numbers, in any order and in parts", "[metric]") {

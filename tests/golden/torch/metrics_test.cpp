@@ -1,6 +1,8 @@
 // The metrics against torchmetrics, topic metrics: over the set at once, and over parts of it as processes have them.
 
 #include <ATen/Parallel.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/one_hot.h>
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -31,10 +33,11 @@ struct Judge {
   TensorSpec output;
   components::BatchSpec data;
   bool of_labels = false;
+  std::vector<std::string> class_names = {};
 
   std::shared_ptr<Metric> make(const runner::core::Node& node) const {
     runner::core::Diagnostics diagnostics;
-    auto metric = components::metric::build(node, {{{output}, data, node, diagnostics}, {}, of_labels});
+    auto metric = components::metric::build(node, {{{output}, data, node, diagnostics}, {}, of_labels, class_names});
     INFO(runner::core::render(diagnostics));
     REQUIRE(metric != nullptr);
     return metric;
@@ -71,6 +74,47 @@ bool same_bits(const std::vector<double>& a, const std::vector<double>& b) {
                     [](double x, double y) { return x == y || (std::isnan(x) && std::isnan(y)); });
 }
 
+/// The values of each block, the same bits over 1 to 3 processes.
+void check_blocks(const Case& golden, const Judge& judge, const at::Tensor& output, const at::Tensor& target) {
+  for (const auto& [text, expected] : golden.expected.items()) {
+    const runner::core::Node block = tests::block("metric", text);
+    const std::vector<double> whole = values_of(judge, block, output, target, 1, output.size(0));
+    const std::string what = golden.name + " " + text;
+    CHECK(tests::golden::differences(what, whole, expected, kTolerance) == "");
+    for (const std::int64_t processes : {1, 2, 3}) {
+      CAPTURE(what, processes);
+      CHECK(same_bits(whole, values_of(judge, block, output, target, processes, 3)));
+    }
+  }
+}
+
+/// Sentences as rows of one length, filled with what has no tag.
+at::Tensor sentences(const Json& rows) {
+  std::size_t length = 0;
+  for (const Json& row : rows) length = std::max(length, row.size());
+  at::Tensor padded = at::full({static_cast<std::int64_t>(rows.size()), static_cast<std::int64_t>(length)},
+                               components::kPadTarget, at::kLong);
+  auto* to = padded.mutable_data_ptr<std::int64_t>();
+  for (const Json& row : rows) {
+    for (std::size_t i = 0; i < row.size(); ++i) to[i] = row[i].get<std::int64_t>();
+    to += length;
+  }
+  return padded;
+}
+
+bool check_entities(const Case& golden) {
+  if (golden.kind != "entities") return false;
+  Judge judge;
+  judge.class_names = golden.input.at("tags").get<std::vector<std::string>>();
+  const auto classes = static_cast<std::int64_t>(judge.class_names.size());
+  const at::Tensor target = sentences(golden.input.at("wanted"));
+  judge.data = tests::text_data(classes, target.size(1));
+  judge.output = {"output", Dtype::kFloat32, {kBatch, kTime, classes}};
+  const at::Tensor told = sentences(golden.input.at("told")).clamp_min(0);
+  check_blocks(golden, judge, at::one_hot(told, classes).to(at::kFloat), target);
+  return true;
+}
+
 bool check(const Case& golden) {
   Judge judge;
   at::Tensor output, target;
@@ -95,16 +139,7 @@ bool check(const Case& golden) {
   } else {
     return false;
   }
-  for (const auto& [text, expected] : golden.expected.items()) {
-    const runner::core::Node block = tests::block("metric", text);
-    const std::vector<double> whole = values_of(judge, block, output, target, 1, output.size(0));
-    const std::string what = golden.name + " " + text;
-    CHECK(tests::golden::differences(what, whole, expected, kTolerance) == "");
-    for (const std::int64_t processes : {1, 2, 3}) {
-      CAPTURE(what, processes);
-      CHECK(same_bits(whole, values_of(judge, block, output, target, processes, 3)));
-    }
-  }
+  check_blocks(golden, judge, output, target);
   return true;
 }
 
@@ -115,4 +150,8 @@ TEST_CASE("metrics agree with torchmetrics, over any processes", "[golden][metri
   at::set_num_threads(1);  // tensors of a few numbers, for which several threads only wait
   tests::for_each_case("metrics", check);
   at::set_num_threads(before);
+}
+
+TEST_CASE("entities agree with seqeval, over any processes", "[golden][metric]") {
+  tests::for_each_case("entities", check_entities);
 }
