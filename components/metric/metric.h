@@ -44,9 +44,12 @@ class Metric {
   /// Names of the tensors that update() reads: outputs of the model and tensors of the batch.
   virtual std::vector<std::string> reads() const { return {kOutput, kTarget}; }
   virtual void update(const JudgedBatch& batch) = 0;  ///< without gradients
-  virtual std::vector<double> values() const = 0;     ///< NaN for what is undefined, and before the first update
-  virtual std::string why_undefined() const = 0;      ///< when values are NaN: `no target counts`
-  virtual bool higher_is_better() const = 0;          ///< of all its values
+  /// Whether it compares generated texts, with judge_text(), and no tensors.
+  virtual bool judges_texts() const { return false; }
+  virtual void judge_text(const std::string& /*told*/, const std::string& /*right*/) {}
+  virtual std::vector<double> values() const = 0;  ///< NaN for what is undefined, and before the first update
+  virtual std::string why_undefined() const = 0;   ///< when values are NaN: `no target counts`
+  virtual bool higher_is_better() const = 0;       ///< of all its values
   /// Whether this is the first call: a run tells once that a metric is undefined.
   bool first_notice() { return !std::exchange(noticed_, true); }
 

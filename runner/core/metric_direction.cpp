@@ -6,9 +6,9 @@
 namespace runner::core {
 namespace {
 
-constexpr std::array<std::string_view, 13> kHigher = {"accuracy", "accuracies", "f1",     "auc",     "auroc",
-                                                      "r2",       "precision",  "recall", "pearson", "spearman",
-                                                      "matthews", "margin",     "chosen"};
+constexpr std::array<std::string_view, 16> kHigher = {
+    "accuracy", "accuracies", "f1",       "auc",    "auroc",  "r2",    "precision", "recall",
+    "pearson",  "spearman",   "matthews", "margin", "chosen", "match", "bleu",      "rouge"};
 constexpr std::array<std::string_view, 7> kLower = {"loss", "perplexity", "bits_per_byte", "mse",
                                                     "mae",  "error",      "rejected"};
 

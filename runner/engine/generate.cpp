@@ -241,20 +241,6 @@ bool fits(Ids& ids, const std::string& name, const Room& room, core::Diagnostics
   return false;
 }
 
-/// The most positions of the model; 0: it has no table of them.
-std::int64_t positions_of(const train::Experiment& experiment) {
-  const core::Node& model = experiment.recipe.model;
-  for (const char* path : {"config.max_position_embeddings", "config.n_positions", "n_positions"}) {
-    const core::Node* value = model.at_path(path);
-    if (value != nullptr && value->is_integer()) return value->as_integer();
-  }
-  if (experiment.train_data == nullptr) return 0;
-  const components::BatchSpec& data = experiment.train_data->signature();
-  // A row of a pair is longer than what a model sees at once.
-  const components::TensorSpec* positions = data.find(components::kPositions);
-  return positions != nullptr ? positions->max_length : data.max_length();
-}
-
 /// Turns tokens into text for the sink.
 class Writer final : public generation::Receiver {
  public:
@@ -326,7 +312,7 @@ class Writer final : public generation::Receiver {
 class LoadedGenerator final : public TextGenerator {
  public:
   LoadedGenerator(Loaded loaded, const GenerateRequest& request)
-      : loaded_(std::move(loaded)), request_(request), positions_(positions_of(*loaded_.experiment)) {
+      : loaded_(std::move(loaded)), request_(request), positions_(train::positions_of(*loaded_.experiment)) {
     const resolve::Recipe& recipe = loaded_.experiment->recipe;
     if (recipe.generation) config_ = *recipe.generation;
     const auto& tokenizer = loaded_.writing.tokenizer;

@@ -142,9 +142,12 @@ class Reader {
       error(*root.find("x-records"), "x-records applies to losses only, and is \"labelled\" or \"pairs\"");
     fragment_.target = text(root, "x-target");
     const bool is_target = fragment_.target == "classes" || fragment_.target == "values" ||
-                           (fragment_.target == "labels" && fragment_.kind == "loss");
-    if (!fragment_.target.empty() && !is_target)
-      error(*root.find("x-target"), "x-target is \"classes\" or \"values\", or of a loss \"labels\"");
+                           (fragment_.target == "labels" && fragment_.kind == "loss") ||
+                           (fragment_.target == "texts" && fragment_.kind == "metric");
+    if (!fragment_.target.empty() && !is_target) {
+      error(*root.find("x-target"),
+            "x-target is \"classes\" or \"values\", or of a loss \"labels\", or of a metric \"texts\"");
+    }
     read_by_class(root);
     if (const Node* type = root.find("type"); type && !(type->is_string() && type->as_string() == "object"))
       error(*type, "a fragment describes an object, got type " + shown(*type));

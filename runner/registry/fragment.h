@@ -93,8 +93,9 @@ struct Fragment {
   /// x-update of an optimizer: each element by its own gradient and state alone (`elementwise`), a tensor by all of it
   /// (`whole-tensor`), or as soon as the backward pass has the gradient (`in-backward`).
   std::string update = "elementwise";
-  std::vector<std::string> measures;  ///< x-measures: what a loss or metric measures of every set beside itself
-  std::string target;  ///< x-target of a loss or metric: `classes`, `values`, of a loss also `labels`; "": none
+  std::vector<std::string>
+      measures;        ///< x-measures: what a loss measures beside itself, and a metric in place of its name
+  std::string target;  ///< x-target: `classes`, `values`, of a loss also `labels`, of a metric `texts`; "": none
   /// x-by-class of a metric: the key and its value with which it has a value for each class; empty: it has one.
   std::pair<std::string, std::string> by_class;
   std::string records;  ///< x-records of a loss: `labelled`, single records with a label; `pairs`, whatever

@@ -33,6 +33,7 @@ constexpr Rule kRules[] = {
     {"sweep_metric", sweep_metric},
     {"sweep_isolation", sweep_isolation},
     {"metric_once", metric_once},
+    {"metrics_of_texts", metrics_of_texts},
     {"monitored_metric", monitored_metric},
     {"monitor_needs_evaluation", monitor_needs_evaluation},
     {"something_to_evaluate", something_to_evaluate},

@@ -128,6 +128,7 @@ inline const std::map<std::string, Names>& folder_arrows() {
       {"components/data/language",
        {"components/tensor", "components/data", "components/data/label", "components/data/record"}},
       {"components/metric", {"components/tensor"}},
+      {"components/metric/text", {"components/metric"}},
       {"components/optimizer", {"components/tensor", "components/ops"}},
       {"components/loss", {"components/tensor", "components/ops"}},
       {"components/layer", {"components/tensor", "components/ops", "components/part", "components/block"}},

@@ -98,6 +98,22 @@ void append_utf8(std::string& text, char32_t value) {
   }
 }
 
+std::string lower_case(std::string_view text) {
+  constexpr char32_t kDottedI = 0x130;  // the one letter that becomes two characters
+  std::string lower;
+  lower.reserve(text.size());
+  for (std::size_t at = 0; at < text.size();) {
+    const CodePoint point = code_point_at(text, at);
+    at += point.length;
+    if (point.value == kDottedI) {
+      lower += "i\u0307";
+    } else {
+      append_utf8(lower, static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(point.value))));
+    }
+  }
+  return lower;
+}
+
 std::vector<char32_t> code_points(std::string_view text) {
   std::vector<char32_t> all;
   all.reserve(text.size());

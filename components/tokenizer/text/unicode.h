@@ -35,6 +35,9 @@ inline unsigned utf8_size(char first) {
 
 void append_utf8(std::string& text, char32_t value);
 
+/// Valid UTF-8 in lower case, as Python's str.lower() but that a sigma has one form.
+std::string lower_case(std::string_view text);
+
 /// Code points of valid UTF-8.
 std::vector<char32_t> code_points(std::string_view text);
 

@@ -40,7 +40,7 @@ std::vector<std::string> names_of(SettledTree& tree, const Node& metric) {
   const Node* type = metric.find("type");
   if (type == nullptr || !type->is_string()) return {};
   std::vector<std::string> names = tree.measures("metric", type->as_string());
-  names.insert(names.begin(), type->as_string());
+  if (names.empty()) names.push_back(type->as_string());
   const auto [key, value] = tree.by_class(type->as_string());
   const Node* written = metric.find(key);
   if (written != nullptr && written->is_string() && written->as_string() == value) {
@@ -103,7 +103,7 @@ bool fits_loss(SettledTree& tree, const std::string& metric) {
   const std::string loss = tree.text("loss.type").value_or("");
   const std::string of_metric = tree.target_of("metric", metric), of_loss = tree.target_of("loss", loss);
   // Labels, each true or false, are classes and values.
-  return of_metric.empty() ||
+  return of_metric.empty() || of_metric == "texts" ||
          (of_loss.empty() ? tree.measures("loss", loss).empty() : of_loss == of_metric || of_loss == "labels");
 }
 
@@ -131,6 +131,9 @@ core::Hint metric_hint(SettledTree& tree, const std::string& set, const std::str
   std::string meant = meant_metric(tree, metric, measured);
   if (!fits_loss(tree, meant)) meant.clear();
   if (contains(measured, meant)) return {"did you mean " + set + "/" + meant + "?", set + "/" + meant};
+  for (const std::string& name : tree.measures("metric", meant)) {
+    if (contains(measured, name)) return {"did you mean " + set + "/" + name + "?", set + "/" + name};
+  }
   if (meant == metric) return "add it to eval.metrics: [" + metric + "]";
   if (!meant.empty()) return "write " + set + "/" + meant + ", and add it to eval.metrics: [" + meant + "]";
   std::vector<std::string> names;
@@ -210,6 +213,33 @@ void metric_once(SettledTree& tree) {
       tree.error("eval.metrics[" + std::to_string(i) + "]", "eval.metrics has " + name + " twice", "keep one of them");
     }
     names.push_back(name);
+  }
+}
+
+/// Texts are generated where there is a metric of them, and such a metric needs them.
+void metrics_of_texts(SettledTree& tree) {
+  const Node* metrics = tree.value("eval.metrics");
+  if (metrics == nullptr || !metrics->is_sequence() || tree.was_refused("eval.generate")) return;
+  const bool generates = tree.value("eval.generate") != nullptr;
+  bool are_judged = false;
+  for (std::size_t i = 0; i < metrics->items().size(); ++i) {
+    const Node* type = metrics->items()[i].find("type");
+    if (type == nullptr || !type->is_string() || tree.target_of("metric", type->as_string()) != "texts") continue;
+    are_judged = true;
+    if (generates) continue;
+    tree.error("eval.metrics[" + std::to_string(i) + "]",
+               type->as_string() + " judges texts that the model generates, and eval has no generate",
+               "add eval: {generate: {max_new_tokens: 64}}");
+  }
+  if (!generates) return;
+  if (!are_judged) {
+    const std::vector<std::string> of_texts = tree.metrics_of("texts");
+    tree.error("eval.generate", "eval.generate makes texts that no metric judges",
+               "add one to eval.metrics: " + enumerated(of_texts, "or", of_texts.size()) + "; or remove it");
+  }
+  if (tree.text("parallelism.shard").value_or("none") == "parameters") {
+    tree.error("eval.generate", "eval.generate needs whole parameters, and parallelism.shard is parameters",
+               "remove it, and measure the exported model; or shard gradients alone");
   }
 }
 

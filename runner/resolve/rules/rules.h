@@ -44,6 +44,7 @@ void check_tokenizers(const core::Node& recipe, const std::string& weights, core
 void metric_directions(SettledTree& tree);
 void sweep_metric(SettledTree& tree);
 void metric_once(SettledTree& tree);
+void metrics_of_texts(SettledTree& tree);
 void monitored_metric(SettledTree& tree);
 void monitor_needs_evaluation(SettledTree& tree);
 void something_to_evaluate(SettledTree& tree);

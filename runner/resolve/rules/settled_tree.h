@@ -20,7 +20,7 @@ struct SettleContext {
   std::function<std::string(const std::string&)> meant_metric = {};
   /// How an optimizer updates parameters (`x-update`).
   std::function<std::string(const std::string& type)> update_of = {};
-  /// What a loss or metric measures of every evaluated set beside itself (`x-measures`).
+  /// What a loss measures of every evaluated set beside itself, and a metric in place of its name (`x-measures`).
   std::function<std::vector<std::string>(const std::string& kind, const std::string& type)> measures = {};
   /// What the target of a loss or metric holds (`x-target`); "" for neither.
   std::function<std::string(const std::string& kind, const std::string& type)> target_of = {};

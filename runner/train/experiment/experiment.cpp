@@ -6,6 +6,7 @@
 #include <set>
 
 #include "components/tensor/device.h"
+#include "components/tensor/positions.h"
 #include "components/tensor/preferences.h"
 #include "components/tensor/tensors.h"
 #include "generated/section/accumulation.h"
@@ -291,6 +292,31 @@ void check_rows(const components::metric::Metric& metric, const Experiment& expe
   }
 }
 
+/// What a metric of texts asks of the model and of the sets.
+void check_texts(const Experiment& experiment, const Node& block, Diagnostics& diagnostics) {
+  const auto refuse = [&](const std::string& why, const std::string& hint) {
+    diagnostics.error(block.location(), registry::type_of(block) + " judges texts that the model generates, " + why,
+                      hint);
+  };
+  if (!experiment.model->continues_text()) return refuse("and this one does not tell a next token", "remove it");
+  for (const components::TensorSpec& port : experiment.model->inputs()) {
+    if (port.name == components::kInput || port.name == components::kAttentionMask ||
+        port.name == components::kPositions)
+      continue;
+    return refuse("and this one reads \"" + port.name + "\" as well", "remove it");
+  }
+  for (const NamedDataset& set : experiment.eval_data) {
+    const components::BatchSpec& of_set = set.data->signature();
+    if (of_set.find(components::kRejectedAt) != nullptr)
+      return refuse("and data." + set.name + " has pairs of chosen and rejected", "remove it");
+    if (of_set.find(components::kPositions) != nullptr)
+      return refuse("and data." + set.name + " packs several records into a row",
+                    "write packing: false in data." + set.name);
+    if (set.data->tokenizer() == nullptr)
+      return refuse("and data." + set.name + " has no tokenizer", "use data of type jsonl");
+  }
+}
+
 /// How many classes there are is known here alone: `val/f1/7` may be none of them.
 void check_monitored_class(const Experiment& experiment, Diagnostics& diagnostics) {
   const std::string monitor = experiment.recipe.checkpoint->monitor.value_or("");
@@ -321,6 +347,7 @@ void build_judges(Experiment& experiment, Diagnostics& diagnostics) {
         components::metric::build(block, {{outputs, signature, block, diagnostics}, ignored, of_labels, classes});
     if (metric == nullptr) continue;
     check_rows(*metric, experiment, block, diagnostics);
+    if (metric->judges_texts()) check_texts(experiment, block, diagnostics);
     experiment.metrics.push_back(std::move(metric));
   }
   check_tensor_names(experiment, diagnostics);
@@ -529,6 +556,19 @@ std::unique_ptr<Experiment> build_data_sets(const resolve::Recipe& recipe, const
   build_data(*experiment, options, diagnostics);
   if (experiment->train_data == nullptr || diagnostics.has_errors()) return nullptr;
   return experiment;
+}
+
+std::int64_t positions_of(const Experiment& experiment) {
+  const Node& model = experiment.recipe.model;
+  for (const char* path : {"config.max_position_embeddings", "config.n_positions", "n_positions"}) {
+    const Node* value = model.at_path(path);
+    if (value != nullptr && value->is_integer()) return value->as_integer();
+  }
+  if (experiment.train_data == nullptr) return 0;
+  const components::BatchSpec& data = experiment.train_data->signature();
+  // A row of a pair is longer than what a model sees at once.
+  const components::TensorSpec* positions = data.find(components::kPositions);
+  return positions != nullptr ? positions->max_length : data.max_length();
 }
 
 std::unique_ptr<Experiment> build_experiment(const resolve::Recipe& recipe, const BuildOptions& options,

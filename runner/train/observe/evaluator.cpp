@@ -12,7 +12,9 @@
 #include <span>
 #include <utility>
 
+#include "components/generation/answers.h"
 #include "components/tensor/tensors.h"
+#include "generated/section/eval.h"
 #include "runner/core/clock.h"
 #include "runner/core/error.h"
 #include "runner/core/log.h"
@@ -268,6 +270,15 @@ bool reads_output(const Experiment& experiment, const EvalOptions& options) {
          });
 }
 
+/// Gives texts of a batch, from sample `first` of the set on, to the metrics that judge them.
+void judge_texts(const Experiment& experiment, components::generation::Answers& texts, std::int64_t first,
+                 const components::TensorMap& batch) {
+  const std::int64_t most = experiment.recipe.eval->generate->max_samples.value_or(components::data::kEndless);
+  texts.judge(batch, std::max<std::int64_t>(0, most - first), [&](const std::string& told, const std::string& right) {
+    for (const auto& metric : experiment.metrics) metric->judge_text(told, right);
+  });
+}
+
 /// Passes over a set; false when interrupted. Where memory runs out in one process, all throw.
 bool make_passes(const Experiment& experiment, const EvalOptions& options, const std::function<bool()>& passes) {
   bool complete = false;
@@ -318,6 +329,12 @@ std::optional<EvalResult> evaluate(const Experiment& experiment, const std::stri
   for (const BuiltCallback& one : experiment.callbacks) one.callback->on_eval_begin(name, data);
   EvalOptions how = options;
   how.loss_alone = options.loss_alone && !reads_output(experiment, options);
+  std::optional<components::generation::Answers> texts;
+  if (const auto& generate = experiment.recipe.eval->generate) {
+    texts.emplace(*experiment.model, data.tokenizer(),
+                  components::generation::Answers::Options{generate->max_new_tokens, positions_of(experiment),
+                                                           options.autocast, options.interrupted});
+  }
   std::optional<double> estimate;
   if (experiment.loss->needs_estimate()) {
     estimate = estimate_of(experiment, data, how);
@@ -343,6 +360,7 @@ std::optional<EvalResult> evaluate(const Experiment& experiment, const std::stri
     }
     result.samples += samples;
     for (const auto& metric : experiment.metrics) metric->update({batch, sums.front(), counts.front()});
+    if (texts) judge_texts(experiment, *texts, first, batch);
     for (const BuiltCallback& one : experiment.callbacks) {
       one.callback->on_eval_batch({first, batch, *experiment.loss});
     }

@@ -115,6 +115,34 @@ bool check_entities(const Case& golden) {
   return true;
 }
 
+bool check_texts(const Case& golden) {
+  if (golden.kind != "texts") return false;
+  const auto told = golden.input.at("told").get<std::vector<std::string>>();
+  const auto right = golden.input.at("right").get<std::vector<std::string>>();
+  const Judge judge;
+  for (const auto& [name, expected] : golden.expected.items()) {
+    const runner::core::Node block = tests::block("metric", name);
+    const auto values = [&](std::size_t processes) {
+      std::vector<double> sums;
+      for (std::size_t process = 0; process < processes; ++process) {
+        const auto part = judge.make(block);
+        for (std::size_t i = process; i < told.size(); i += processes) part->judge_text(told[i], right[i]);
+        const std::vector<double> more = part->sums();
+        sums.resize(more.size());
+        for (std::size_t k = 0; k < sums.size(); ++k) sums[k] += more[k];
+      }
+      const auto joined = judge.make(block);
+      joined->set_sums(sums);
+      CHECK(joined->names().size() == joined->values().size());
+      return joined->values();
+    };
+    const std::vector<double> whole = values(1);
+    CHECK(tests::golden::differences(golden.name + " " + name, whole, expected, kTolerance) == "");
+    for (const std::size_t processes : {2, 3}) CHECK(same_bits(whole, values(processes)));
+  }
+  return true;
+}
+
 bool check(const Case& golden) {
   Judge judge;
   at::Tensor output, target;
@@ -154,4 +182,9 @@ TEST_CASE("metrics agree with torchmetrics, over any processes", "[golden][metri
 
 TEST_CASE("entities agree with seqeval, over any processes", "[golden][metric]") {
   tests::for_each_case("entities", check_entities);
+}
+
+TEST_CASE("metrics of texts agree with sacrebleu, rouge-score and torchmetrics, over any processes",
+          "[golden][metric]") {
+  tests::for_each_case("texts", check_texts);
 }

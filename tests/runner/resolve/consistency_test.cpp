@@ -152,6 +152,9 @@ TEST_CASE("each rule between sections reports what it found", "[recipe][consiste
        "max_time\n"},
       {"metric_once", "a metric twice", kParts + kData + kBatch + "eval: {metrics: [mse, mse]}\n",
        "r.yaml:6:23: error: eval.metrics has mse twice\n  hint: keep one of them\n"},
+      {"metrics_of_texts", "texts that are not generated", kParts + kData + kBatch + "eval: {metrics: [rouge]}\n",
+       "r.yaml:6:18: error: rouge judges texts that the model generates, and eval has no generate\n"
+       "  hint: add eval: {generate: {max_new_tokens: 64}}\n"},
       {"monitored_metric", "a bare metric",
        kParts + kData + kBatch + "eval: {eval_steps: 5}\ncheckpoint: {save_best: true, monitor: loss}\n",
        "r.yaml:7:40: error: checkpoint.monitor must be a data set and a metric, as in val/loss, got \"loss\"\n"

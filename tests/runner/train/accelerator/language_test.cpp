@@ -164,6 +164,9 @@ TEST_CASE("packed and padded rows train on another device", "[.][accelerator]") 
                      {"activation_checkpointing.mode=full"}});
   }
   cases.push_back({"conversations", of_texts("chat.jsonl", ", chat_format: chatml")});
+  cases.push_back({"continued conversations",
+                   of_texts("chat.jsonl", ", chat_format: chatml"),
+                   {"eval.metrics=[rouge, bleu]", "eval.generate={max_new_tokens: 6}"}});
   cases.push_back({"packed conversations", of_texts("chat.jsonl", ", chat_format: chatml, packing: true")});
   cases.push_back({"a stream", of_texts("chat.jsonl", ", chat_format: chatml"), {"data.train.streaming=true"}});
   check_all(cases);
