@@ -47,6 +47,11 @@ struct Account {
 
 class Stream;
 
+/// Where an epoch reads a sample: its place in the order of that epoch.
+struct Turn {
+  std::int64_t epoch = 0, position = 0;
+};
+
 /// The order of a stream.
 struct StreamOptions {
   bool shuffle = false;  ///< false: that of the files
@@ -65,6 +70,9 @@ class Dataset : public runner::core::Stateful {
   /// Writes the tensors of signature() for these samples into `batch`, in its order. RunError names file and record
   /// when one is bad. May be called from several threads.
   virtual void fetch(std::span<const std::int64_t> indices, TensorMap& batch) const = 0;
+  /// The same as an epoch reads them, one after the other from `first` on, for sets that a transform draws something
+  /// for in each epoch. By fetch() they are what the first epoch reads when it keeps to the set's order.
+  virtual void fetch_at(const Turn& first, std::span<const std::int64_t> indices, TensorMap& batch) const;
   /// The samples one after the other, of a set that is too large for random access: its size() is kEndless, and
   /// fetch() and the other functions that take an index may not be called. Null: samples are read by index.
   virtual std::unique_ptr<Stream> open_stream(const StreamOptions& options) const;
@@ -126,13 +134,17 @@ enum class LabelKind {
   kValues,     ///< of a text: a number, or several
   kTags,       ///< of each word of a text: its class
   kMasked,     ///< of each id: the one that was masked there, or none
+  kUnmasked,   ///< of each id: itself; a transform masks some of them
   kRewards,    ///< none: the head gives each text of a pair a number, and learns which is to have more
 };
 
+/// Whether they are ids, each at the place of the input that it is told of.
+inline bool are_in_place(LabelKind kind) { return kind == LabelKind::kMasked || kind == LabelKind::kUnmasked; }
+
 /// Whether they are the target of a batch, in place of ids.
 inline bool are_targets(LabelKind kind) {
-  return kind != LabelKind::kNone && kind != LabelKind::kDesirable && kind != LabelKind::kMasked &&
-         kind != LabelKind::kRewards;
+  return kind != LabelKind::kNone && kind != LabelKind::kDesirable && kind != LabelKind::kRewards &&
+         !are_in_place(kind);
 }
 
 struct Inputs {

@@ -9,6 +9,10 @@ Stream::~Stream() = default;
 Stream::Sample::~Sample() = default;
 Stream::Mark::~Mark() = default;
 
+void Dataset::fetch_at(const Turn&, std::span<const std::int64_t> indices, TensorMap& batch) const {
+  fetch(indices, batch);
+}
+
 std::unique_ptr<Stream> Dataset::open_stream(const StreamOptions&) const { return nullptr; }
 
 double Dataset::unigram_entropy() const { return std::numeric_limits<double>::quiet_NaN(); }

@@ -20,7 +20,7 @@
 namespace components::data::tokens {
 namespace {
 
-BatchSpec signature_of(const Config& config) {
+BatchSpec signature_of(const Config& config, bool in_place) {
   BatchSpec signature;
   signature.tensors = {{kInput, components::Dtype::kInt64, {kBatch, kTime}, false},
                        {kTarget, components::Dtype::kInt64, {kBatch, kTime}, false}};
@@ -28,13 +28,14 @@ BatchSpec signature_of(const Config& config) {
     port.vocab_size = config.vocab_size;
     port.max_length = config.max_seq_len;
   }
+  signature.find(kTarget)->in_place = in_place;
   return signature;
 }
 
 class Tokens final : public Dataset {
  public:
-  Tokens(const Config& config, std::unique_ptr<TokenStream> stream, std::int64_t bytes)
-      : signature_(signature_of(config)),
+  Tokens(const Config& config, BatchSpec signature, std::unique_ptr<TokenStream> stream, std::int64_t bytes)
+      : signature_(std::move(signature)),
         stream_(std::move(stream)),
         stride_(config.stride.value_or(config.max_seq_len)),
         size_((stream_->size() - config.max_seq_len - 1) / stride_ + 1),
@@ -57,6 +58,7 @@ class Tokens final : public Dataset {
     at::Tensor target_BT = at::empty({samples, length}, at::kLong);
     stream_->read({starts.data(), samples, length, input_BT.mutable_data_ptr<std::int64_t>(),
                    target_BT.mutable_data_ptr<std::int64_t>()});
+    if (signature_.at(kTarget).in_place) target_BT.copy_(input_BT);
     batch.set(kInput, std::move(input_BT));
     batch.set(kTarget, std::move(target_BT));
   }
@@ -129,7 +131,7 @@ bool are_of_type(const std::vector<TextFile>& files, const TokenStream::Layout& 
 }  // namespace
 
 std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
-  const BatchSpec signature = signature_of(config);
+  const BatchSpec signature = signature_of(config, inputs.labels == LabelKind::kUnmasked);
   if (!fits_training_set(signature, inputs)) return nullptr;
   if (inputs.train != nullptr && inputs.train->signature().at(kInput).vocab_size != config.vocab_size) {
     inputs.diagnostics.error(location_of(inputs.block, "vocab_size"),
@@ -162,7 +164,7 @@ std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
     return nullptr;
   }
   try {
-    return std::make_shared<Tokens>(config, std::make_unique<TokenStream>(files, begin, end, layout),
+    return std::make_shared<Tokens>(config, signature, std::make_unique<TokenStream>(files, begin, end, layout),
                                     (end - begin) * layout.token_bytes);
   } catch (const runner::core::RunError& error) {
     inputs.diagnostics.error(location_of(inputs.block, "path"), error.what(), error.hint());

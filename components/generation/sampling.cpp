@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "components/generation/philox.h"
+#include "components/tensor/philox.h"
 
 namespace components::generation {
 namespace {

@@ -289,7 +289,7 @@ bool fits_masked(const runner::pretrained::ModelType& type, const Inputs& inputs
   if (type.head != runner::pretrained::kMaskedLm || target == nullptr || target->in_place) return true;
   inputs.diagnostics.error(
       inputs.block.location(), type.name + " looks at the whole text, and the data's target is each next token of it",
-      "use data of type ids whose labels are the ids that were masked, or a model for causal language modelling");
+      "add transforms: [{type: mask_tokens}] to data.train, or use a model for causal language modelling");
   return false;
 }
 

@@ -300,7 +300,7 @@ SpecialTokens find_special_tokens(const Tokenizer& tokenizer, const FolderSettin
     const auto id = static_cast<std::int32_t>(*token.id);
     return tokenizer.token_of(id) ? std::optional(id) : std::nullopt;
   };
-  return {find(settings.bos), find(settings.eos), find(settings.pad), find(settings.unk)};
+  return {find(settings.bos), find(settings.eos), find(settings.pad), find(settings.unk), find(settings.mask)};
 }
 
 }  // namespace components::tokenizer

@@ -82,7 +82,7 @@ struct Choices {
 
 /// Tokens with a meaning of their own.
 struct SpecialTokens {
-  std::optional<std::int32_t> bos, eos, pad, unk;
+  std::optional<std::int32_t> bos, eos, pad, unk, mask;
 };
 
 /// A token that is found in the text before anything else.

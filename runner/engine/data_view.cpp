@@ -54,14 +54,24 @@ class Words {
     }
     view.unit = is_bytes_ ? SampleView::Unit::kBytes
                           : (tokenizer_ != nullptr ? SampleView::Unit::kTokens : SampleView::Unit::kIds);
+    if (view.in_place) {
+      for (const std::int64_t target : view.targets) {
+        view.answers.push_back(target == SampleView::kNoTarget ? "" : text_of(target));
+      }
+      return;
+    }
     if (view.targets.empty() || view.targets.back() == SampleView::kNoTarget) return;
-    const auto last = static_cast<std::int32_t>(view.targets.back());
-    view.last_target = tokenizer_ == nullptr && !is_bytes_                     ? std::to_string(last)
-                       : tokenizer_ != nullptr && tokenizer_->is_special(last) ? tokenizer_->token_of(last).value_or("")
-                                                                               : decode({&last, 1});
+    view.last_target = text_of(view.targets.back());
   }
 
  private:
+  std::string text_of(std::int64_t id) const {
+    if (tokenizer_ == nullptr && !is_bytes_) return std::to_string(id);
+    const auto token = static_cast<std::int32_t>(id);
+    if (tokenizer_ != nullptr && tokenizer_->is_special(token)) return tokenizer_->token_of(token).value_or("");
+    return decode({&token, 1});
+  }
+
   std::string decode(std::span<const std::int32_t> ids) const {
     if (tokenizer_ != nullptr) return tokenizer_->decode(ids).value();
     return data_.decode(std::vector<std::int64_t>(ids.begin(), ids.end()));
@@ -123,6 +133,7 @@ SampleView view_of(const Dataset& data, std::int64_t index, const components::Te
   const at::Tensor* targets = batch.find(components::kTarget);
   const components::TensorSpec* target = data.signature().find(components::kTarget);
   const bool is_label = target != nullptr && target->vocab_size == 0;
+  view.in_place = target != nullptr && target->in_place;
   if (targets != nullptr && !is_label) view.targets = integers((*targets)[0]);
   if (targets != nullptr && is_label) add_label((*targets)[0], *target, data, view);
   if (const at::Tensor* mask = batch.find(components::kAttentionMask)) {
@@ -255,9 +266,11 @@ std::optional<DataView> view_data(const resolve::Recipe& recipe, const DataReque
   if (opened->data->is_stream()) {
     view.size = view_stream(recipe, request, *opened->data, words, view);
   } else {
+    components::data::Turn turn{0, request.first};
     for (const std::int64_t index : indices_of(recipe, request, *opened->data, view.size)) {
       components::TensorMap batch;
-      opened->data->fetch(std::array{index}, batch);
+      opened->data->fetch_at(turn, std::array{index}, batch);
+      ++turn.position;
       view.samples.push_back(view_of(*opened->data, index, batch, opened->data->parts_of(index)));
       if (!view.samples.back().ids.empty()) words.write(view.samples.back());
     }

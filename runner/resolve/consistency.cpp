@@ -23,6 +23,7 @@ constexpr Rule kRules[] = {
     {"data_set_names", data_set_names},
     {"held_out", held_out},
     {"streamed_sets", streamed_sets},
+    {"transforms", transforms},
     {"one_limit", one_limit},
     {"batch_algebra", batch_algebra},
     {"counted_batch", counted_batch},

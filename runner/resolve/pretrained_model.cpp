@@ -73,13 +73,17 @@ bool has_type(const Node& set, std::initializer_list<const char*> types) {
          std::find(types.begin(), types.end(), type->as_string()) != types.end();
 }
 
-/// Whether a data set reads text, which needs a tokenizer.
+/// Whether a data set reads text or has transforms, which need a tokenizer.
 bool has_text(const Node& recipe) {
   const Node* data = recipe.find("data");
   if (data == nullptr || !data->is_mapping()) return false;
   bool has = false;
   for (const Node::Entry& set : data->entries()) {
-    each_set(set.value, [&has](const Node& one) { has = has || has_type(one, {"text", "text_lines", "jsonl"}); });
+    each_set(set.value, [&has](const Node& one) {
+      const Node* transforms = one.find("transforms");
+      const bool masks = transforms != nullptr && !(transforms->is_sequence() && transforms->items().empty());
+      has = has || masks || has_type(one, {"text", "text_lines", "jsonl"});
+    });
   }
   return has;
 }

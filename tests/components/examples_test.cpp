@@ -14,10 +14,13 @@
 #include "components/model/model.h"
 #include "components/optimizer/optimizer.h"
 #include "components/tensor/preferences.h"
+#include "components/tokenizer/tokenizer.h"
+#include "components/transform/transform.h"
 #include "components/weight_averaging/weight_averaging.h"
 #include "runner/registry/registry.h"
 #include "runner/registry/validate.h"
 #include "tests/support/blocks.h"
+#include "tests/support/paths.h"
 #include "tests/support/torch/tensors_torch.h"
 
 using components::BatchSpec;
@@ -39,7 +42,10 @@ struct Situation {
 std::vector<Situation> situations() {
   BatchSpec pairs = tests::text_data(16, 8);
   pairs.tensors.push_back({components::kRejectedAt, Dtype::kInt64, {kBatch}, false});
-  return {{tests::class_data(8, 3), {"output", Dtype::kFloat32, {kBatch, 3}}},
+  BatchSpec masked = tests::text_data(700, 8);
+  masked.find(components::kTarget)->in_place = true;
+  return {{masked, {"output", Dtype::kFloat32, {kBatch, kTime, 700}}},
+          {tests::class_data(8, 3), {"output", Dtype::kFloat32, {kBatch, 3}}},
           {tests::value_data(8, 1), {"output", Dtype::kFloat32, {kBatch, 1}}},
           {tests::value_data(8, 2), {"output", Dtype::kFloat32, {kBatch, 2}}},
           {tests::text_data(16, 8), {"output", Dtype::kFloat32, {kBatch, kTime, 16}}},
@@ -61,6 +67,11 @@ bool build_one(const std::string& kind, const Node& block, const Situation& s, D
     const auto model = model::build(of_model, {s.data, weights, of_model, diagnostics});
     return model != nullptr && adapter::build(block, {*model, of_model, weights, block, diagnostics}) != nullptr;
   }
+  if (kind == "transform") {
+    const auto tokenizer =
+        tokenizer::read_tokenizer(tests::source_dir() + "/tests/components/tokenizer/files/bert.txt").value();
+    return transform::build(block, {s.data, tokenizer, "data.train", block, diagnostics}) != nullptr;
+  }
   if (kind == "weight_averaging") return weight_averaging::build(block, {}) != nullptr;
   if (kind == "lr_scheduler") return lr_scheduler::build(block, {}) != nullptr;
   if (kind == "optimizer")
@@ -78,7 +89,7 @@ bool build_one(const std::string& kind, const Node& block, const Situation& s, D
 TEST_CASE("every example of these kinds builds", "[examples]") {
   const auto& registry = runner::registry::Registry::builtin();
   for (const std::string kind :
-       {"model", "adapter", "layer", "loss", "optimizer", "lr_scheduler", "weight_averaging", "metric"}) {
+       {"model", "adapter", "layer", "loss", "optimizer", "lr_scheduler", "weight_averaging", "metric", "transform"}) {
     for (const std::string& name : registry.names(kind)) {
       const auto* fragment = registry.find(kind, name);
       INFO(kind << "/" << name);

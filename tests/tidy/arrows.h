@@ -127,6 +127,7 @@ inline const std::map<std::string, Names>& folder_arrows() {
       {"components/data/record", {"components/tensor", "components/data", "components/data/label"}},
       {"components/data/language",
        {"components/tensor", "components/data", "components/data/label", "components/data/record"}},
+      {"components/transform", {"components/tensor"}},
       {"components/metric", {"components/tensor"}},
       {"components/metric/text", {"components/metric"}},
       {"components/optimizer", {"components/tensor", "components/ops"}},

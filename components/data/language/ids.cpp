@@ -11,6 +11,25 @@
 namespace components::data::ids {
 namespace {
 
+using runner::core::Failure;
+using runner::core::Result;
+
+/// A line of ids of which a transform masks some: labels may leave out ids, and tell of no other one.
+Result<Sequence> unmasked_ids(const std::string& line, std::int64_t vocab_size) {
+  auto sequence = parse_sequence(line, vocab_size);
+  if (!sequence) return sequence;
+  const auto &ids = sequence.value().input, &labels = sequence.value().labels;
+  if (!sequence.value().decoder.empty())
+    return Failure{"decoder_input_ids is here, and the model reads input_ids alone", ""};
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    if (labels[i] == kPadTarget || labels[i] == ids[i]) continue;
+    return Failure{"labels[" + std::to_string(i) + "] is " + std::to_string(labels[i]) + ", and the id there " +
+                       std::to_string(ids[i]) + ": it is masked already",
+                   "remove transforms, which mask ids, or labels"};
+  }
+  return sequence;
+}
+
 LongRecord long_record(TooLong word) {
   switch (word) {
     case TooLong::kCut: return LongRecord::kCut;
@@ -44,6 +63,9 @@ std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
                                                                       std::int64_t vocab_size) {
       return labelled_ids(line, vocab_size, kind, needed);
     };
+  } else if (inputs.labels == LabelKind::kUnmasked) {
+    options.labels = inputs.labels;
+    options.parse = unmasked_ids;
   } else {
     options.parse = [](const std::string& line, std::int64_t vocab_size) { return parse_sequence(line, vocab_size); };
   }

@@ -545,7 +545,7 @@ std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
   }
   options.settings = encoding_settings(inputs.block, **tokenizer);
   // The cache key needs it: the loss decides how records are encoded, and is not one of the data set's settings.
-  if (options.labels != LabelKind::kNone && !options.settings.empty()) {
+  if (options.labels != LabelKind::kNone && !are_in_place(options.labels) && !options.settings.empty()) {
     options.settings += "labels " + std::to_string(static_cast<int>(options.labels)) + "\n";
   }
   if (has_head) {

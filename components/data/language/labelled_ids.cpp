@@ -57,7 +57,8 @@ Result<Sequence> labelled_ids(std::string_view line, std::int64_t vocab_size, La
   if (needed && !has_labels && record.is_mapping()) {
     return kind == LabelKind::kMasked
                ? Failure{"labels is missing, and the model's head learns the ids that were masked",
-                         "give each line labels: the id that was masked, and -100 at all others"}
+                         "give each line labels: the id that was masked, and -100 at all others; or add transforms: "
+                         "[{type: mask_tokens}], which masks some"}
                : Failure{"labels is missing, and the model's head learns it", "give each line labels"};
   }
   const Node labels = has_labels && needed ? *found : Node();

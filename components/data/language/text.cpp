@@ -135,8 +135,10 @@ std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
                                "remove streaming, or use a data set of type tokens");
       return nullptr;
     }
-    return make_token_text(files, {config.max_seq_len, config.stride.value_or(config.max_seq_len), *share}, *tokenizer,
-                           inputs);
+    return make_token_text(
+        files,
+        {config.max_seq_len, config.stride.value_or(config.max_seq_len), *share, inputs.labels == LabelKind::kUnmasked},
+        *tokenizer, inputs);
   }
   const std::int64_t whole = total_bytes(files);
   const std::int64_t begin = share->begin(whole);

@@ -173,6 +173,7 @@ std::shared_ptr<Dataset> make_of_tokens(const Config& config, const Inputs& inpu
   const auto share = apply_split(config.split, config.split_by == SplitBy::kFiles, "lines", options.files, inputs);
   if (!share) return nullptr;
   options.share = *share;
+  if (inputs.labels == LabelKind::kUnmasked) options.labels = inputs.labels;
   options.max_seq_len = config.max_seq_len;
   options.too_long = long_record(config.too_long);
   options.parse = [tokenizer](const std::string& line, std::int64_t /*vocab_size*/) {

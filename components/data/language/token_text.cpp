@@ -27,14 +27,15 @@ namespace {
 using Tokenizer = tokenizer::Tokenizer;
 using Ids = std::vector<std::int32_t>;
 
-BatchSpec signature_of(std::int64_t vocab_size, std::int64_t max_seq_len) {
+BatchSpec signature_of(std::int64_t vocab_size, const TokenTextOptions& options) {
   BatchSpec signature;
   signature.tensors = {{kInput, Dtype::kInt64, {kBatch, kTime}, false},
                        {kTarget, Dtype::kInt64, {kBatch, kTime}, false}};
   for (TensorSpec& port : signature.tensors) {
     port.vocab_size = vocab_size;
-    port.max_length = max_seq_len;
+    port.max_length = options.max_seq_len;
   }
+  signature.find(kTarget)->in_place = options.in_place;
   return signature;
 }
 
@@ -51,7 +52,7 @@ class TokenText final : public Dataset {
  public:
   TokenText(std::shared_ptr<const Encoded> encoded, const TokenTextOptions& options, std::int64_t begin,
             std::int64_t end)
-      : signature_(signature_of(encoded->tokenizer->id_limit(), options.max_seq_len)),
+      : signature_(signature_of(encoded->tokenizer->id_limit(), options)),
         encoded_(std::move(encoded)),
         begin_(begin),
         end_(end),
@@ -71,11 +72,12 @@ class TokenText final : public Dataset {
     at::Tensor target_BT = at::empty({samples, length}, at::kLong);
     auto* input = input_BT.mutable_data_ptr<std::int64_t>();
     auto* target = target_BT.mutable_data_ptr<std::int64_t>();
+    const std::int64_t shift = signature_.at(kTarget).in_place ? 0 : 1;
     for (const std::int64_t index : indices) {
       RUNNER_ASSERT(index >= 0 && index < size_, "the sampler keeps to the data set");
       const std::int32_t* ids = encoded_->ids.data() + begin_ + index * stride_;
       input = std::copy_n(ids, length, input);
-      target = std::copy_n(ids + 1, length, target);
+      target = std::copy_n(ids + shift, length, target);
     }
     batch.set(kInput, std::move(input_BT));
     batch.set(kTarget, std::move(target_BT));
@@ -197,7 +199,7 @@ std::shared_ptr<const Encoded> shared_with_train(const std::vector<TextFile>& fi
 
 std::shared_ptr<Dataset> make_token_text(const std::vector<TextFile>& files, const TokenTextOptions& options,
                                          std::shared_ptr<const Tokenizer> tokenizer, const Inputs& inputs) {
-  if (!fits_training_set(signature_of(tokenizer->id_limit(), options.max_seq_len), inputs)) return nullptr;
+  if (!fits_training_set(signature_of(tokenizer->id_limit(), options), inputs)) return nullptr;
   const std::int64_t of_train = inputs.train != nullptr ? inputs.train->signature().at(kInput).vocab_size : 0;
   if (of_train > 0 && of_train != tokenizer->id_limit()) {
     inputs.diagnostics.error(location_of(inputs.block, "tokenizer"),

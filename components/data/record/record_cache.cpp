@@ -32,9 +32,9 @@ constexpr std::size_t kChecksum = 32;  ///< hexadecimal digits of XXH3 with 128 
 constexpr std::size_t kReadAtOnce = std::size_t{1} << 20;
 
 /// Keys of a set that say which records are read, or what becomes of their sequences.
-constexpr std::array<std::string_view, 10> kBeside = {
-    "path",      "exclude",       "split",     "split_by",       "packing",
-    "tokenizer", "on_bad_record", "streaming", "shuffle_buffer", "pad_to_multiple_of"};
+constexpr std::array<std::string_view, 11> kBeside = {
+    "path",          "exclude",   "split",          "split_by",           "packing",   "tokenizer",
+    "on_bad_record", "streaming", "shuffle_buffer", "pad_to_multiple_of", "transforms"};
 /// What stands beside a tokenizer and says more of it, or how conversations are written.
 constexpr std::array<const char*, 10> kOfTokenizer = {"tokenizer.json",
                                                       "tokenizer_config.json",
@@ -204,8 +204,9 @@ std::string encoding_settings(const Node& block, const tokenizer::Tokenizer& tok
     if (std::find(kBeside.begin(), kBeside.end(), entry.key) == kBeside.end()) settings.set(entry.key, entry.value);
   }
   std::string text = to_json(settings, -1) + '\n';
-  const auto& [bos, eos, pad, unk] = tokenizer.special();
-  for (const auto& id : {bos, eos, pad, unk}) text += std::to_string(id.value_or(-1)) + ' ';
+  const auto& special = tokenizer.special();
+  for (const auto& id : {special.bos, special.eos, special.pad, special.unk})
+    text += std::to_string(id.value_or(-1)) + ' ';
   text += tokenizer.settings().add_special_tokens ? "with" : "without";
   text += tokenizer.settings().truncation_side == tokenizer::Side::kLeft ? " left\n" : " right\n";
   const fs::path file = tokenizer.description().path;

@@ -27,7 +27,7 @@ struct RecordSetOptions {
   std::optional<std::int64_t> max_seq_len;  ///< in ids
   LongRecord too_long = LongRecord::kCut;
   /// Of kDesirable each is one with a label, or a pair, and becomes rows as add_other_completions() makes them. All but
-  /// kNone: not with `packing`.
+  /// kNone and those in place: not with `packing`.
   LabelKind labels = LabelKind::kNone;
   /// Several records in one row of up to max_seq_len ids, first fit in the order of the files; batches have kPositions.
   bool packing = false;

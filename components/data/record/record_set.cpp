@@ -205,7 +205,7 @@ BatchSpec signature_of(const RecordSetOptions& options, const Inputs& inputs, co
   BatchSpec signature;
   TensorSpec target = spec(kTarget, vocab_size, outputs);
   target.has_ignored = true;
-  target.in_place = content.labels == LabelKind::kMasked;
+  target.in_place = are_in_place(content.labels);
   if (content.label_target) target = *content.label_target;
   if (content.labels == LabelKind::kTags) {
     target.vocab_size = 0;

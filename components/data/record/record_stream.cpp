@@ -184,6 +184,7 @@ class RecordStream final : public Stream {
   void collate(std::span<const SamplePointer> samples, TensorMap& batch) const override {
     SequenceRows rows;
     rows.has_pairs = recipe_->has_pairs;
+    rows.labels = recipe_->options().labels;
     for (const SamplePointer& sample : samples) static_cast<const RowSample&>(*sample).add_to(rows);
     std::vector<const SequenceRows::Row*> all;
     for (const SequenceRows::Row& row : rows.rows) all.push_back(&row);
@@ -338,6 +339,7 @@ BatchSpec signature_of(const RecordSetOptions& options, const RowFill& fill, boo
   BatchSpec signature;
   signature.tensors = {spec(kInput, *options.vocab_size), spec(kTarget, *options.vocab_size)};
   signature.find(kTarget)->has_ignored = true;
+  signature.find(kTarget)->in_place = are_in_place(options.labels);
   TensorSpec mask = spec(kAttentionMask, 0);
   mask.dtype = Dtype::kBool;
   mask.scattered = fill.left;

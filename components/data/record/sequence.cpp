@@ -119,6 +119,14 @@ std::vector<std::int32_t> Sequence::target() const {
   return target;
 }
 
+std::vector<std::int32_t> Sequence::own_target() const {
+  std::vector<std::int32_t> target = labels.empty() ? input : labels;
+  for (std::size_t i = 0; i < mask.size(); ++i) {
+    if (mask[i] == 0) target[i] = static_cast<std::int32_t>(kPadTarget);
+  }
+  return target;
+}
+
 Result<Sequence> parse_sequence(std::string_view text, std::int64_t vocab_size) {
   const Result<Node> parsed = runner::core::parse_json(text);
   return parsed ? sequence_of(parsed.value(), vocab_size) : parsed.failure();

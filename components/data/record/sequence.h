@@ -36,6 +36,8 @@ struct Sequence {
   void cut(std::int64_t length, bool first = true);
   /// What each position of a language model is to predict, [M]; kPadTarget: nothing.
   std::vector<std::int32_t> target() const;
+  /// What each id is itself, [N]: its label where there are labels; kPadTarget: it has no part in the loss.
+  std::vector<std::int32_t> own_target() const;
 
  private:
   void cut_pair(std::int64_t length, bool first);

@@ -113,8 +113,10 @@ void SequenceRows::add(Stored stored, const Sequence& ids) {
   stored.at = static_cast<std::int64_t>(values.size());
   stored.length = static_cast<std::int64_t>(ids.input.size());
   stored.rejected_at = static_cast<std::int64_t>(ids.rejected_at);
-  const std::vector<std::int32_t> target =
-      are_targets(labels) || labels == LabelKind::kMasked ? ids.labels : ids.target();
+  const bool is_label = are_targets(labels) || labels == LabelKind::kMasked;
+  const std::vector<std::int32_t> target = is_label                         ? ids.labels
+                                           : labels == LabelKind::kUnmasked ? ids.own_target()
+                                                                            : ids.target();
   stored.outputs = static_cast<std::int64_t>(target.size());
   const auto first = std::find(ids.mask.begin(), ids.mask.end(), 0);
   stored.masked = first != ids.mask.end();

@@ -147,7 +147,9 @@ std::string ids_text(const SampleView& sample, const Learnt& learnt, const ViewS
   for (std::size_t i = 0; i < count; ++i) {
     const bool has_target = i < sample.targets.size() && sample.targets[i] != SampleView::kNoTarget;
     std::string target;
-    if (has_target && learnt.shifted) {
+    if (has_target && sample.in_place) {
+      target = sample.answers[i];
+    } else if (has_target && learnt.shifted) {
       target = i + 1 < sample.tokens.size() ? sample.tokens[i + 1] : sample.last_target;
     }
     const bool has_id = i < sample.ids.size();
@@ -169,6 +171,16 @@ std::string tags_text(const SampleView& sample) {
     if (!tag.empty()) tags.push_back(core::escape_for_terminal(tag));
   }
   return tags.empty() ? "" : "  tags: " + core::joined(tags) + "\n";
+}
+
+/// `  to be told: fox│the`, what stood where something was masked; "" where nothing was.
+std::string answers_text(const SampleView& sample, const ViewStyle& style) {
+  std::vector<std::string> answers;
+  for (std::size_t i = 0; i < sample.answers.size(); ++i) {
+    if (sample.targets[i] != SampleView::kNoTarget) answers.push_back(shown(sample.answers[i], style.terminal));
+  }
+  return answers.empty() ? ""
+                         : "  to be told: " + core::joined(answers, style.terminal.unicode ? "\u2502" : "|") + "\n";
 }
 
 std::string sequence_text(const SampleView& sample, const ViewStyle& style) {
@@ -206,7 +218,7 @@ std::string sequence_text(const SampleView& sample, const ViewStyle& style) {
     }
     text += lines.take();
   }
-  return text + tags_text(sample) + last_target(sample, learnt, style);
+  return text + tags_text(sample) + answers_text(sample, style) + last_target(sample, learnt, style);
 }
 
 std::string fields_text(const SampleView& sample) {
@@ -267,6 +279,7 @@ Node sample_node(const SampleView& sample) {
       node.set("tags", Node::sequence(std::move(tags)));
     } else {
       node.set("targets", numbers(sample.targets));
+      if (sample.in_place) node.set("in_place", Node::boolean(true));
     }
     node.set("mask", sample.mask.empty() ? Node::null() : numbers(sample.mask));
     node.set("tokens", Node::sequence(std::move(tokens)));
@@ -281,7 +294,7 @@ Learnt learnt_of(const SampleView& sample) {
   Learnt learnt;
   const std::size_t count = sample.ids.size();
   learnt.tokens.resize(count);
-  learnt.shifted = sample.targets.size() == count && sample.label.empty();
+  learnt.shifted = sample.targets.size() == count && sample.label.empty() && !sample.in_place;
   for (std::size_t i = 0; i < sample.tags.size(); ++i) {
     if (sample.tags[i].empty()) continue;
     learnt.tokens[i] = true;

@@ -9,6 +9,7 @@
 #include "runner/core/text/text.h"
 #include "runner/core/units.h"
 #include "runner/hub/name.h"
+#include "runner/pretrained/model_type.h"
 #include "runner/registry/wording.h"
 
 namespace runner::resolve {
@@ -196,6 +197,82 @@ void streamed_sets(SettledTree& tree) {
   const Node* seedable = tree.value("loader.use_seedable_sampler");
   if (seedable != nullptr && seedable->is_bool() && !seedable->as_bool()) {
     refuse("use_seedable_sampler", "draws a permutation of the whole set");
+  }
+}
+
+namespace {
+
+const Node* transforms_of(const Node& set) {
+  const Node* transforms = set.find("transforms");
+  return transforms != nullptr && transforms->is_sequence() && !transforms->items().empty() ? transforms : nullptr;
+}
+
+/// The sets that a set is made of, with the names that messages have for them; none of one that reads files.
+std::vector<std::pair<std::string, const Node*>> parts_of(const Node& set, const std::string& name) {
+  std::vector<std::pair<std::string, const Node*>> parts;
+  const Node *sets = set.find("sets"), *of = set.find("of");
+  if (of != nullptr && of->is_mapping()) parts.emplace_back(name + ".of", of);
+  if (sets == nullptr || !sets->is_sequence()) return parts;
+  for (std::size_t i = 0; i < sets->items().size(); ++i) {
+    if (sets->items()[i].is_mapping()) parts.emplace_back(name + ".sets[" + std::to_string(i) + "]", &sets->items()[i]);
+  }
+  return parts;
+}
+
+/// What is drawn for a sample depends on its place in an epoch, which a part does not know.
+void refuse_transforms_of_parts(SettledTree& tree, const Node& set, const std::string& name, const std::string& whole) {
+  for (const auto& [its_name, part] : parts_of(set, name)) {
+    if (const Node* transforms = transforms_of(*part)) {
+      tree.error_at(transforms->location(), its_name + " has transforms, which change the samples of a whole set",
+                    "write them under " + whole);
+    }
+    refuse_transforms_of_parts(tree, *part, its_name, whole);
+  }
+}
+
+/// Whether its records are texts or tokens, which do not say by themselves which ones were masked.
+bool holds_texts(const Node& set) {
+  const auto parts = parts_of(set, "");
+  if (std::any_of(parts.begin(), parts.end(), [](const auto& one) { return holds_texts(*one.second); })) return true;
+  const Node* type = set.find("type");
+  const std::string word = type != nullptr && type->is_string() ? type->as_string() : "";
+  return word == "jsonl" || word == "text" || word == "text_lines" || word == "tokens";
+}
+
+/// What a model does in place of telling masked tokens.
+std::string head_text(const Node& model, const std::string& head) {
+  const Node* type = model.is_mapping() ? model.find("type") : nullptr;
+  if (head.empty()) return "model " + (type != nullptr ? type->scalar_text() : "") + " has no head for them";
+  return "the model's head is " + head + (head == "causal_lm" ? ", which tells each next token" : "");
+}
+
+}  // namespace
+
+void transforms(SettledTree& tree) {
+  const Node *data = tree.value("data"), *model = tree.value("model");
+  if (data == nullptr || !data->is_mapping()) return;
+  const pretrained::ModelType* type_of_model =
+      model != nullptr && model->is_mapping() ? pretrained::model_type_of(*model) : nullptr;
+  const std::string head = type_of_model != nullptr ? type_of_model->head : "";
+  const bool tells_masked = head == pretrained::kMaskedLm;
+  for (const Node::Entry& entry : data->entries()) {
+    const std::string name = "data." + entry.key;
+    if (!entry.value.is_mapping()) continue;
+    refuse_transforms_of_parts(tree, entry.value, name, name);
+    if (model == nullptr) continue;
+    const Node* transforms = transforms_of(entry.value);
+    const bool refused = tree.was_refused(name + ".transforms");  // what is wrong with them was said
+    if (transforms == nullptr && !refused && tells_masked && holds_texts(entry.value)) {
+      tree.error(name, "the model's head is masked_lm, and nothing masks tokens of " + name,
+                 "add transforms: [{type: mask_tokens}] to it");
+    }
+    if (transforms == nullptr || tells_masked) continue;
+    for (const Node& one : transforms->items()) {
+      const Node* type = one.is_mapping() ? one.find("type") : nullptr;
+      if (type == nullptr || !type->is_string() || type->as_string() != "mask_tokens") continue;
+      tree.error_at(one.location(), "mask_tokens asks for tokens that it has masked, and " + head_text(*model, head),
+                    "use a model with head: masked_lm, or remove transforms");
+    }
   }
 }
 

@@ -18,6 +18,7 @@ void train_set(SettledTree& tree);
 void data_set_names(SettledTree& tree);
 void held_out(SettledTree& tree);
 void streamed_sets(SettledTree& tree);
+void transforms(SettledTree& tree);
 
 // What is trained, for how long, and how.
 void one_limit(SettledTree& tree);

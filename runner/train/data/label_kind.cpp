@@ -7,6 +7,7 @@
 #include "runner/registry/config_parse.h"
 #include "runner/registry/registry.h"
 #include "runner/resolve/model_head.h"
+#include "runner/train/data/transformed_data.h"
 
 namespace runner::train {
 
@@ -23,6 +24,11 @@ LabelKind label_kind(const resolve::Recipe& recipe) {
   return problem == "regression"                   ? LabelKind::kValues
          : problem == "multi_label_classification" ? LabelKind::kClasses
                                                    : LabelKind::kClass;
+}
+
+LabelKind label_kind(const resolve::Recipe& recipe, const core::Node& block) {
+  const LabelKind kind = label_kind(recipe);
+  return kind == LabelKind::kMasked && has_transforms(block) ? LabelKind::kUnmasked : kind;
 }
 
 std::vector<std::string> label_names(const resolve::Recipe& recipe) {

@@ -10,6 +10,8 @@ namespace runner::train {
 
 /// What the labels of the recipe's data are to its loss and its model's head.
 components::data::LabelKind label_kind(const resolve::Recipe& recipe);
+/// The same of the set with this block: ids of which its transforms mask some.
+components::data::LabelKind label_kind(const resolve::Recipe& recipe, const core::Node& block);
 
 /// Names of the classes that the model's head tells, where its configuration has any: `id2label`, in order.
 std::vector<std::string> label_names(const resolve::Recipe& recipe);

@@ -85,7 +85,7 @@ void Loader::fetch(std::int64_t count, components::TensorMap& batch) {
   if (stream_ != nullptr) {
     stream_->collate(stream_->read(position_.sample, count), batch);
   } else {
-    data_.fetch(order_.read(position_.epoch, position_.sample, count), batch);
+    data_.fetch_at({position_.epoch, position_.sample}, order_.read(position_.epoch, position_.sample, count), batch);
   }
   if (options_.num_workers > 0) read_ahead(schedule(count).after(position_, count));
 }
@@ -108,9 +108,9 @@ Prefetcher::Claim Loader::claims() {
   const auto order = std::make_shared<EpochOrder>(order_options());
   return [&data = data_, order](const Position& position, std::int64_t count) -> Prefetcher::Job {
     const auto found = order->read(position.epoch, position.sample, count);
-    return [&data, samples = std::vector<std::int64_t>(found.begin(), found.end())](components::TensorMap& batch) {
-      data.fetch(samples, batch);
-    };
+    const components::data::Turn first{position.epoch, position.sample};
+    return [&data, first, samples = std::vector<std::int64_t>(found.begin(), found.end())](
+               components::TensorMap& batch) { data.fetch_at(first, samples, batch); };
   };
 }
 

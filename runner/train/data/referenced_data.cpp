@@ -21,7 +21,7 @@ at::Tensor values_of(const std::vector<float>& all, std::span<const std::int64_t
 }  // namespace
 
 ReferencedData::ReferencedData(std::shared_ptr<components::data::Dataset> pairs)
-    : pairs_(std::move(pairs)), signature_(pairs_->signature()) {
+    : WrappedData(std::move(pairs)), signature_(set().signature()) {
   for (const char* name : {components::kReferenceChosen, components::kReferenceRejected}) {
     signature_.tensors.push_back({name, components::Dtype::kFloat32, {components::kBatch}, false});
   }
@@ -35,13 +35,13 @@ void ReferencedData::set_figures(ReferenceFigures figures) {
 
 void ReferencedData::fetch(std::span<const std::int64_t> indices, components::TensorMap& batch) const {
   RUNNER_ASSERT(!figures_.chosen.empty(), "the reference is computed before the first step");
-  pairs_->fetch(indices, batch);
+  set().fetch(indices, batch);
   batch.set(components::kReferenceChosen, values_of(figures_.chosen, indices));
   batch.set(components::kReferenceRejected, values_of(figures_.rejected, indices));
 }
 
 std::int64_t ReferencedData::memory_bytes() const {
-  return pairs_->memory_bytes() + size() * 2 * static_cast<std::int64_t>(sizeof(float));
+  return set().memory_bytes() + size() * 2 * static_cast<std::int64_t>(sizeof(float));
 }
 
 }  // namespace runner::train

@@ -32,6 +32,7 @@
 #include "runner/train/data/label_kind.h"
 #include "runner/train/data/referenced_data.h"
 #include "runner/train/data/sample_lengths.h"
+#include "runner/train/data/transformed_data.h"
 #include "runner/train/experiment/activation_checkpointing.h"
 #include "runner/train/experiment/backward_checks.h"
 #include "runner/train/experiment/bf16_master_weights.h"
@@ -73,7 +74,7 @@ void build_new_rows(Experiment& experiment, const BuildOptions& options, Diagnos
   inputs.new_rows = true;
   inputs.keep = options.keep;
   inputs.tokenizer = components::data::tokenizer_source(experiment.recipe.tokenizer, diagnostics);
-  inputs.labels = label_kind(experiment.recipe);
+  inputs.labels = label_kind(experiment.recipe, block);
   if (auto set = components::data::build(block, inputs)) {
     experiment.eval_data.push_back({kNewRows, std::move(set)});
   }
@@ -93,15 +94,17 @@ void build_data(Experiment& experiment, const BuildOptions& options, Diagnostics
   };
   const bool is_named = options.new_rows.empty() && !options.data_sets.empty();
   const auto tokenizer = components::data::tokenizer_source(experiment.recipe.tokenizer, diagnostics);
-  const auto labels = label_kind(experiment.recipe);
   const std::vector<std::string> label_names = train::label_names(experiment.recipe);
+  std::shared_ptr<components::data::Dataset> train;  // without its transforms
   const auto build = [&](const std::string& name, const Node& block) {
-    components::data::Inputs inputs{name, block, diagnostics, options.meta, experiment.train_data.get(), seed};
+    components::data::Inputs inputs{name, block, diagnostics, options.meta, train.get(), seed};
     if (is_named && wanted(name)) inputs.keep = options.keep;
     inputs.tokenizer = tokenizer;
-    inputs.labels = labels;
+    inputs.labels = label_kind(experiment.recipe, block);
     inputs.label_names = label_names;
-    return components::data::build(block, inputs);
+    auto set = components::data::build(block, inputs);
+    if (name == "train") train = set;
+    return with_transforms(std::move(set), name, block, tokenizer, seed, diagnostics);
   };
   for (const auto& [name, block] : data) {
     if (name == "train") experiment.train_data = build(name, block);

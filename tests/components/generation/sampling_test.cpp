@@ -13,15 +13,15 @@
 #include <string>
 #include <vector>
 
-#include "components/generation/philox.h"
+#include "components/tensor/philox.h"
 #include "tests/support/paths.h"
 
 namespace {
 
+using components::philox;
 using components::generation::choose;
 using components::generation::kNoToken;
 using components::generation::log_probability;
-using components::generation::philox;
 using components::generation::process;
 using components::generation::Sampling;
 using components::generation::uniform;

@@ -109,8 +109,7 @@ TEST_CASE("an encoder says with which head it is trained, and is not asked for t
        "  hint: it has masked_lm, sequence_classification, token_classification\n"},
       {bert + ", architectures: [BertForMaskedLM]}}",
        "model.yaml:1:1: error: bert looks at the whole text, and the data's target is each next token of it\n"
-       "  hint: use data of type ids whose labels are the ids that were masked, or a model for causal language "
-       "modelling\n"},
+       "  hint: add transforms: [{type: mask_tokens}] to data.train, or use a model for causal language modelling\n"},
       {bert + ", is_decoder: true}, head: masked_lm}",
        "model.yaml:1:190: error: is_decoder is true, and roux computes such a bert with false only\n"},
       {"{type: transformers, config: {model_type: deberta-v2}}",

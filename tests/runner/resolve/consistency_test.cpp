@@ -488,6 +488,30 @@ TEST_CASE("each rule between sections reports what it found", "[recipe][consiste
        "  hint: leave streaming out, or list all files in the path of one streamed set\n"
        "r.yaml:11:79: error: data.val is streamed, and concat and subset number their samples\n"
        "  hint: leave streaming out, or list all files in the path of one streamed set\n"},
+      {"transforms", "a model that tells next tokens",
+       kParts + kBatch + "data: {train: {type: jsonl, path: a.jsonl, transforms: mask_tokens}}\n",
+       "r.yaml:5:56: error: mask_tokens asks for tokens that it has masked, and model mlp has no head for them\n"
+       "  hint: use a model with head: masked_lm, or remove transforms\n"},
+      {"transforms", "a head that tells next tokens",
+       "model: {type: transformers, config: {model_type: gpt2}}\nloss: cross_entropy\noptimizer: {type: sgd, lr: 1}\n" +
+           kBatch + "data: {train: {type: jsonl, path: a.jsonl, transforms: [{type: mask_tokens}]}}\n",
+       "r.yaml:5:57: error: mask_tokens asks for tokens that it has masked, and the model's head is causal_lm, which "
+       "tells each next token\n"
+       "  hint: use a model with head: masked_lm, or remove transforms\n"},
+      {"transforms", "texts without any, and transforms of a part",
+       "model: {type: transformers, head: masked_lm, config: {model_type: bert}}\nloss: cross_entropy\n"
+       "optimizer: {type: sgd, lr: 1}\n" +
+           kBatch +
+           "data:\n"
+           "  train: {type: jsonl, path: a.jsonl}\n"
+           "  marked: {type: ids, path: a.jsonl}\n"
+           "  part: {type: subset, samples: 1, of: {type: text, path: a, max_seq_len: 4, transforms: mask_tokens}}\n",
+       "r.yaml:6:10: error: the model's head is masked_lm, and nothing masks tokens of data.train\n"
+       "  hint: add transforms: [{type: mask_tokens}] to it\n"
+       "r.yaml:8:9: error: the model's head is masked_lm, and nothing masks tokens of data.part\n"
+       "  hint: add transforms: [{type: mask_tokens}] to it\n"
+       "r.yaml:8:90: error: data.part.of has transforms, which change the samples of a whole set\n"
+       "  hint: write them under data.part\n"},
   };
   std::vector<std::string> told;
   for (const Case& c : cases) {

@@ -22,8 +22,11 @@ const char* side_word(Side side) { return side == Side::kLeft ? "left" : "right"
 
 std::vector<std::pair<const char*, std::optional<std::int32_t>>> special_tokens_of(const Tokenizer& tokenizer) {
   const auto& special = tokenizer.special();
-  return {
-      {"bos_token", special.bos}, {"eos_token", special.eos}, {"pad_token", special.pad}, {"unk_token", special.unk}};
+  return {{"bos_token", special.bos},
+          {"eos_token", special.eos},
+          {"pad_token", special.pad},
+          {"unk_token", special.unk},
+          {"mask_token", special.mask}};
 }
 
 std::string info_text(const Tokenizer& tokenizer) {

@@ -8,6 +8,7 @@
 #include "components/tensor/tensors.h"
 #include "tests/components/data/building.h"
 #include "tests/support/folder.h"
+#include "tests/support/paths.h"
 
 using components::kAttentionMask;
 using components::kDecoderInput;
@@ -59,6 +60,32 @@ TEST_CASE("a line of ids is a sample, with the next ids as target", "[data][ids]
   CHECK(names_of(*data) == std::vector<std::string>{kInput, kTarget, kAttentionMask});
 }
 
+TEST_CASE("ids of which a transform masks some are their own target", "[data][ids]") {
+  const tests::Folder folder;
+  folder.write("a.jsonl", R"({"input_ids": [5, 6, 7]})"
+                          "\n"
+                          R"({"input_ids": [8, 2], "labels": [-100, 2]})"
+                          "\n"
+                          R"({"input_ids": [0, 3, 4], "attention_mask": [0, 1, 1]})"
+                          "\n");
+  folder.write("masked.jsonl", R"({"input_ids": [1, 6], "labels": [5, -100]})");
+  const tests::BuildData unmasked{.labels = LabelKind::kUnmasked};
+  const auto data = good_data("{type: ids, path: a.jsonl}", unmasked);
+  CHECK(data->signature().at(kTarget).in_place);
+  CHECK(fetched(*data, {0, 1, 2}, kInput) == Values{5, 6, 7, 8, 2, 0, 0, 3, 4});
+  CHECK(fetched(*data, {0, 1, 2}, kTarget) == Values{5, 6, 7, kPad, 2, kPad, kPad, 3, 4});
+  const auto packed = good_data("{type: ids, path: a.jsonl, packing: true, max_seq_len: 5}", unmasked);
+  CHECK(fetched(*packed, {0}, kTarget) == Values{5, 6, 7, kPad, 2});
+  CHECK(build_data("{type: ids, path: masked.jsonl}", unmasked).messages ==
+        "data.yaml:1:19: error: masked.jsonl:1: labels[0] is 5, and the id there 1: it is masked already\n"
+        "  hint: remove transforms, which mask ids, or labels\n");
+  const auto blocks = good_data("{type: tokens, path: " + tests::source_dir() +
+                                    "/recipes/examples/data/counting.u16, vocab_size: 97, max_seq_len: 4}",
+                                unmasked);
+  CHECK(blocks->signature().at(kTarget).in_place);
+  CHECK(fetched(*blocks, {0, 2}, kTarget) == fetched(*blocks, {0, 2}, kInput));
+}
+
 TEST_CASE("ids that were masked are labels at their own positions", "[data][ids]") {
   const tests::Folder folder;
   folder.write("a.jsonl", R"({"input_ids": [1, 6, 1], "labels": [5, -100, 7]})"
@@ -74,7 +101,8 @@ TEST_CASE("ids that were masked are labels at their own positions", "[data][ids]
   CHECK_FALSE(good_data("{type: ids, path: a.jsonl}")->signature().at(kTarget).in_place);
   CHECK(build_data("{type: ids, path: none.jsonl}", masked).messages ==
         "data.yaml:1:19: error: none.jsonl:1: labels is missing, and the model's head learns the ids that were masked\n"
-        "  hint: give each line labels: the id that was masked, and -100 at all others\n");
+        "  hint: give each line labels: the id that was masked, and -100 at all others; or add transforms: [{type: "
+        "mask_tokens}], which masks some\n");
   CHECK(build_data("{type: ids, path: decoded.jsonl}", masked).messages ==
         "data.yaml:1:19: error: decoded.jsonl:1: decoder_input_ids is here, and the model reads input_ids alone\n");
   const auto rows = good_data("{type: ids, path: none.jsonl}",

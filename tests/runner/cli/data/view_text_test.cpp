@@ -39,6 +39,14 @@ TEST_CASE("what is learnt is the token that a position predicts", "[cli][data]")
   const auto masked = learnt_of(sample_of({5, 3, 7}, {kNone, 6, kNone}));
   CHECK_FALSE(masked.shifted);
   CHECK(masked.tokens == std::vector<bool>{false, true, false});
+  SampleView last = sample_of({5, 3, 4}, {kNone, kNone, 9});
+  last.in_place = true;
+  CHECK_FALSE(learnt_of(last).shifted);
+  CHECK(learnt_of(last).tokens == std::vector<bool>{false, false, true});
+  last.tokens = {"a", "b", "[MASK]"};
+  last.answers = {"", "", "c"};
+  last.unit = SampleView::Unit::kTokens;
+  CHECK(shown(last, plain(40)).ends_with("  a|b|[MASK]\n      ^^^^^^\n  to be told: c\n"));
   // Of an encoder-decoder model: targets of another length.
   const auto translation = learnt_of(sample_of({5, 6, 7}, {9, 2}));
   CHECK_FALSE(translation.shifted);

@@ -29,12 +29,16 @@ std::string parity(const std::string& path) { return tests::source_dir() + "/tes
 class Place {
  public:
   Place() {
-    std::string ids, masked, padded, holes, chat, pairs, labelled, classes, values, tags;
+    std::string ids, masked, padded, holes, chat, pairs, labelled, classes, values, tags, digits, digit_records;
     for (int i = 0; i < 24; ++i) {
       const std::string number = std::to_string(i);
       std::string row;
       for (int j = 0; j < 3 + i * 5 % 11; ++j) row += (j > 0 ? ", " : "") + std::to_string((i * 7 + j * 3) % 40);
       ids += "{\"input_ids\": [" + row + "]}\n";
+      std::string numbers;
+      for (int j = 0; j < 3 + i * 5 % 11; ++j) numbers += (j > 0 ? " " : "") + std::to_string((i * 7 + j * 3) % 40);
+      digits += numbers + "\n";
+      digit_records += "{\"text\": \"" + numbers + "\"}\n";
       std::string labels;
       for (int j = 0; j < 3 + i * 5 % 11; ++j) {
         labels += (j > 0 ? ", " : "") + std::to_string(j % 2 == 0 ? (i * 7 + j * 3) % 40 : -100);
@@ -73,6 +77,11 @@ class Place {
     write("tokenizer.json",
           core::read_file(tests::source_dir() + "/recipes/examples/data/tokenizer.json", 1 << 24).value());
     write("tokenizer_config.json", R"({"eos_token": "<|im_end|>"})");
+    std::string pieces = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n";
+    for (int i = 0; i < 10; ++i) pieces += std::to_string(i) + "\n##" + std::to_string(i) + "\n";
+    write("vocab.txt", pieces);
+    write("digits.txt", digits);
+    write("digits.jsonl", digit_records);
   }
   void write(const std::string& name, const std::string& text) const {
     core::write_file_atomic(folder_ / name, text).value();
@@ -142,6 +151,22 @@ TEST_CASE("models out of folders train on another device", "[.][accelerator]") {
     const std::string recipe = of_ids(model, "", name.ends_with("masked") ? "masked.jsonl" : "ids.jsonl");
     cases.push_back({name, recipe, {}, grown * kClose});
     cases.push_back({name + " in bfloat16", recipe, {"precision=bf16-mixed"}, grown * kLow});
+  }
+  check_all(cases);
+}
+
+TEST_CASE("texts that are masked while they are read train on another device", "[.][accelerator]") {
+  std::vector<Case> cases;
+  for (const char* model : {"bert-masked", "roberta-masked", "distilbert-masked", "modernbert-masked"}) {
+    for (const char* set : {"type: ids, path: DIR/ids.jsonl, vocab_size: 40", "type: jsonl, path: DIR/digits.jsonl",
+                            "type: text_lines, path: DIR/digits.txt", "type: text, path: DIR/digits.txt"}) {
+      const std::string block = "{" + std::string(set) + ", max_seq_len: 16, transforms: " +
+                                "[{type: mask_tokens, probability: 0.4, whole_words: true}]}";
+      cases.push_back({std::string(model) + " " + set,
+                       "init_from: " + parity("models/") + model +
+                           "\ntokenizer: {type: file, path: DIR/vocab.txt}\nloss: cross_entropy\ndata: {train: " +
+                           block + ", val: " + block + "}"});
+    }
   }
   check_all(cases);
 }

@@ -3,7 +3,7 @@
 #include <array>
 #include <cstdint>
 
-namespace components::generation {
+namespace components {
 
 /// Four random words for a counter and a key; Philox4x32-10.
 constexpr std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> words, std::uint64_t key) {
@@ -18,4 +18,4 @@ constexpr std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> words
   return words;
 }
 
-}  // namespace components::generation
+}  // namespace components
