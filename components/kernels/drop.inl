@@ -52,7 +52,8 @@ class DropRow {
     Bits lanes = {};
 #pragma GCC unroll 16
     for (std::uint32_t lane = 0; lane < kPack; ++lane) lanes[lane] = lane;
-    const auto place = static_cast<std::uint64_t>(mask_.first_row + row);
+    const std::int64_t own = mask_.first_row + row;
+    const auto place = static_cast<std::uint64_t>(mask_.rows != nullptr ? mask_.rows[own] : own);
     const Bits stays = bits_of(all(mask_.scale));
     for (std::size_t first = 0; first < factors_.size(); first += kWords) {
       Bits words[4] = {lanes + static_cast<std::uint32_t>(first / 4), Bits{} + static_cast<std::uint32_t>(place),

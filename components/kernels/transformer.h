@@ -23,6 +23,9 @@ struct DropMask {
   std::uint32_t threshold = 0;  ///< words below it are left out; 0: none are, and nothing is multiplied
   float scale = 1;              ///< 1 / (1 - p)
   std::int64_t first_row = 0;   ///< of the matrix, where a call's rows begin
+  /// For a matrix that holds some rows of another one and shares its mask: which row of that one each row is, as long
+  /// as the mask is used; null: the same.
+  const std::int64_t* rows = nullptr;
 
   bool drops() const { return threshold > 0; }
   DropMask from_row(std::int64_t row) const {
@@ -39,8 +42,10 @@ struct DropMask {
 /// branch      [rows, width] or null;  branch_bias [width] or null
 /// sum         [rows, width] float32, where x + branch goes; null without a branch
 /// weight      [width];  bias [width] or null
-/// normed      [rows, width]
+/// normed      [rows, width] or null
 /// mean, rstd  [rows]
+/// whole       [rows, width] float32 or null: the same as normed, not rounded, for a stream that goes on behind the
+/// norm
 template <typename T>
 struct LayerNorm {
   const float* x;
@@ -56,16 +61,17 @@ struct LayerNorm {
   std::int64_t rows, width;
   DropMask drop;
   bool centred = true;
+  float* whole = nullptr;
 };
 
 /// Its backward pass. The gradient of the residual stream passes by the norm as well:
 /// `dx = dstream + norm's gradient`.
 ///
 /// x         [rows, width], what was normed
-/// dnormed   [rows, width];  dstream [rows, width] or null
-/// dx        [rows, width] float32
-/// dx_low    [rows, width] or null: dx again times `drop`, in the type of the products
-/// dweight, dbias, dsum  [width], to which this call's rows are added; dbias may be null. dsum: the sum of dx times
+/// dnormed   [rows, width] or null;  dwhole [rows, width] float32 or null: the gradient of the norm's output is their
+/// sum dstream   [rows, width] or null dx        [rows, width] float32 dx_low    [rows, width] or null: dx again times
+/// `drop`, in the type of the products dweight, dbias, dsum  [width], to which this call's rows are added; dbias may be
+/// null. dsum: the sum of dx times
 ///           `drop` over the rows, which is the gradient of a bias in front; may be null
 template <typename T>
 struct LayerNormBackward {
@@ -83,6 +89,7 @@ struct LayerNormBackward {
   std::int64_t rows, width;
   DropMask drop;
   bool centred = true;
+  const float* dwhole = nullptr;
 };
 
 enum class Activation { kGeluTanh, kGelu, kSilu, kRelu };
@@ -144,10 +151,12 @@ struct JoinHeads {
 };
 
 /// Rows of a matrix of attention, from position `first` on: row r looks at columns 0 to first + r, with a `window` at
-/// the last `window` of them. One every `stride` elements, of which the first `columns` are written.
-struct CausalRows {
+/// the last `window` of them; where it is not causal at all columns, or at `window` on either side of first + r. One
+/// every `stride` elements, of which the first `columns` are written.
+struct AttentionRows {
   std::int64_t first, rows, columns, stride;
   std::int64_t window = 0;
+  bool causal = true;
 };
 
 /// `c = a b^T`, summed in float32. Each element is summed in an order that depends on the place along the depth alone:
@@ -182,11 +191,11 @@ struct TransformerKernels {
   void (*split_heads)(const SplitHeads<T>&);
   void (*join_heads)(const JoinHeads<T>&);
 
-  /// Causal softmax of `scale * scores`, in place; columns that a row does not look at become 0.
-  void (*causal_softmax)(T* scores, float scale, const CausalRows& shape);
+  /// Softmax of `scale * scores` over what each row looks at, in place; the other columns become 0.
+  void (*softmax)(T* scores, float scale, const AttentionRows& shape);
   /// Its backward pass, in place of `dprobs`: `scale * probs * (dprobs - sum(probs * dprobs))`;
   /// probs is 0 where a row does not look.
-  void (*causal_softmax_backward)(const T* probs, T* dprobs, float scale, const CausalRows& shape);
+  void (*softmax_backward)(const T* probs, T* dprobs, float scale, const AttentionRows& shape);
 
   /// `to = drop * from`, the first `columns` of rows that begin every `stride` elements; `to` may be `from`.
   void (*drop)(const T* from, T* to, const DropMask& drop, std::int64_t rows, std::int64_t columns,

@@ -116,11 +116,13 @@ void layer_norm(const LayerNorm<T>& a) {
     const float rstd = 1.0F / std::sqrt((variance > 0 ? variance : 0) + eps);
     a.mean[row] = mean;
     a.rstd[row] = rstd;
-    T* normed = a.normed + row * a.width;
+    T* normed = a.normed != nullptr ? a.normed + row * a.width : nullptr;
+    float* whole = a.whole != nullptr ? a.whole + row * a.width : nullptr;
     ROUX_EACH(a.width) {
       Floats y = (get(x) - mean) * rstd * get(a.weight);
       if (a.bias != nullptr) y += get(a.bias);
-      put(normed, y);
+      if (normed != nullptr) put(normed, y);
+      if (whole != nullptr) put(whole, y);
     });
   }
 }
@@ -132,14 +134,19 @@ void layer_norm_backward(const LayerNormBackward<T>& a) {
   for (std::int64_t row = 0; row < a.rows; ++row) {
     const float* x = a.x + row * a.width;
     const float* const factors = drop.factors(row);
-    const T* dnormed = a.dnormed + row * a.width;
+    const T* dnormed = a.dnormed != nullptr ? a.dnormed + row * a.width : nullptr;
+    const float* dwhole = a.dwhole != nullptr ? a.dwhole + row * a.width : nullptr;
     const float* dstream = a.dstream != nullptr ? a.dstream + row * a.width : nullptr;
     float* dx = a.dx + row * a.width;
     T* low = a.dx_low != nullptr ? a.dx_low + row * a.width : nullptr;
     const float mean = a.mean[row], rstd = a.rstd[row];
+    const auto gradient = [&](const auto& get) __attribute__((always_inline)) {
+      if (dwhole == nullptr) return get(dnormed);
+      return dnormed != nullptr ? get(dnormed) + get(dwhole) : get(dwhole);
+    };
     Floats sums = {}, dots = {};
     ROUX_EACH(a.width) {
-      const Floats d = get(dnormed), normed = (get(x) - mean) * rstd;
+      const Floats d = gradient(get), normed = (get(x) - mean) * rstd;
       const Floats scaled = d * get(a.weight);  // 0 beyond the row
       sums += scaled;
       dots += scaled * normed;
@@ -149,7 +156,7 @@ void layer_norm_backward(const LayerNormBackward<T>& a) {
     const float sum = a.centred ? add_up(sums) / width : 0.0F, dot = add_up(dots) / width;
     ROUX_EACH(a.width) {
       const Floats normed = (get(x) - mean) * rstd;
-      Floats d = rstd * (get(dnormed) * get(a.weight) - (normed * dot + sum));
+      Floats d = rstd * (gradient(get) * get(a.weight) - (normed * dot + sum));
       if (dstream != nullptr) d += get(dstream);
       put(dx, d);
       if (factors != nullptr) d *= get(factors);
@@ -379,14 +386,24 @@ ROUX_INLINE void hide_future(T* row, std::int64_t seen, std::int64_t columns) {
   std::memset(static_cast<void*>(row + seen), 0, static_cast<std::size_t>(columns - seen) * sizeof(T));
 }
 
+/// The column behind those that row `r` looks at.
+ROUX_INLINE std::int64_t end_of_seen(const AttentionRows& shape, std::int64_t r) {
+  const std::int64_t own = shape.first + r + 1;
+  if (shape.causal) return own;
+  return shape.window > 0 ? std::min(own + shape.window, shape.columns) : shape.columns;
+}
+
 template <typename T>
-void causal_softmax(T* scores, float scale, const CausalRows& shape) {
+void softmax(T* scores, float scale, const AttentionRows& shape) {
   std::vector<float> room;
+  // With a window: at how many columns it looks up to its own, which is one of them.
+  const std::int64_t behind = shape.causal ? shape.window : shape.window + 1;
   for (std::int64_t r = 0; r < shape.rows; ++r) {
     T* row = scores + r * shape.stride;
     float* const e = room_beside(row, room, shape.columns);
-    const std::int64_t seen = shape.first + r + 1, end = fill_pack(row, seen, shape.columns, kNever<T>);
-    if (shape.window > 0 && seen > shape.window) std::fill_n(row, seen - shape.window, kNever<T>);
+    const std::int64_t seen = end_of_seen(shape, r), end = fill_pack(row, seen, shape.columns, kNever<T>);
+    const std::int64_t unseen = shape.first + r + 1 - behind;
+    if (shape.window > 0 && unseen > 0) std::fill_n(row, unseen, kNever<T>);
     const float share = 1.0F / exponentials(row, greatest(row, end), scale, end, e);
     ROUX_EACH(end) { put(row, get(e) * share); });
     hide_future(row, seen, shape.columns);
@@ -394,11 +411,11 @@ void causal_softmax(T* scores, float scale, const CausalRows& shape) {
 }
 
 template <typename T>
-void causal_softmax_backward(const T* probs, T* dprobs, float scale, const CausalRows& shape) {
+void softmax_backward(const T* probs, T* dprobs, float scale, const AttentionRows& shape) {
   for (std::int64_t r = 0; r < shape.rows; ++r) {
     const T* p = probs + r * shape.stride;
     T* d = dprobs + r * shape.stride;
-    const std::int64_t seen = shape.first + r + 1, end = fill_pack(d, seen, shape.columns, T{});
+    const std::int64_t seen = end_of_seen(shape, r), end = fill_pack(d, seen, shape.columns, T{});
     Floats dots = {};
     ROUX_EACH(end) { dots += get(p) * get(d); });
     const float dot = add_up(dots);
@@ -481,8 +498,8 @@ constexpr TransformerKernels<T> kernels_for() {
           &activate_backward<T>,
           &split_heads<T>,
           &join_heads<T>,
-          &causal_softmax<T>,
-          &causal_softmax_backward<T>,
+          &softmax<T>,
+          &softmax_backward<T>,
           &drop<T>,
           &cross_entropy<T>,
           &sum_rows<T>,

@@ -18,10 +18,11 @@
 namespace components::model {
 
 Embed::Embed(const TensorSpec& ids, const TensorSpec& stream, const StackOptions& options, const BatchSpec& data,
-             part::WeightMaker& weights)
+             const TensorSpec* mask, part::WeightMaker& weights)
     : BasicBlock("embed", ids, stream, weights),
       tied_(options.tied && options.head.of == HeadOptions::Of::kVocabulary),
       decodes_(options.attention.causal),
+      leaves_out_padding_(mask != nullptr),
       dropout_(options.dropout.embedding),
       scale_(options.embedding_scale),
       wte_(declared(), "wte", options.vocab_size, options.width, part::normal(options.deviation), options.padding_id) {
@@ -40,27 +41,43 @@ Embed::Embed(const TensorSpec& ids, const TensorSpec& stream, const StackOptions
     if (reads_types_) add_input(*types);
   }
   if (options.embedding_norm) ln_e_.emplace(declared(), "ln_e", norm_of(options));
+  if (mask != nullptr) add_input(*mask);
 }
 
 void Embed::forward(TensorMap& activations) const {
   const at::Tensor& ids_BT = read(activations);
+  const std::optional<part::Texts> gathered = texts(activations);
+  const auto real = [&](const at::Tensor& x_BT) { return gathered ? gathered->gathered(x_BT) : x_BT; };
   // Where the head has the same weight, a sparse gradient is added to its dense one without filling a second one.
   // Only the CPU does that in a fixed order.
-  at::Tensor x_BTC = scaled(wte_.forward(ids_BT, tied_ && training() && supports_own_kernels(wte_.weight())));
-  if (wpe_) x_BTC = x_BTC + of_positions(ids_BT, activations);
+  at::Tensor x_BTC = scaled(wte_.forward(real(ids_BT), tied_ && training() && supports_own_kernels(wte_.weight())));
+  if (wpe_) x_BTC = x_BTC + of_positions(ids_BT, activations, gathered ? &*gathered : nullptr);
   // Without types each token is of the first.
-  if (wtt_) x_BTC = x_BTC + (reads_types_ ? wtt_->forward(activations.at(kTokenTypes)) : wtt_->first(1));
+  if (wtt_) x_BTC = x_BTC + (reads_types_ ? wtt_->forward(real(activations.at(kTokenTypes))) : wtt_->first(1));
   if (ln_e_) x_BTC = ln_e_->forward(x_BTC);
-  const std::optional<Dropout> dropout =
-      training() && dropout_ > 0 ? std::make_optional<Dropout>(dropout_, x_BTC) : std::nullopt;
+  std::optional<Dropout> dropout;
+  if (training() && dropout_ > 0) dropout.emplace(dropout_, x_BTC);
+  if (dropout && gathered) dropout = gathered->of_places(*dropout);
+  if (gathered) part::note_texts(activations, *gathered);
   write(activations, drop(std::move(x_BTC), dropout, dropout_, 0));
 }
 
-/// [B, T, C], or [T, C] for all rows.
-at::Tensor Embed::of_positions(const at::Tensor& ids_BT, const TensorMap& activations) const {
+/// Nothing where this batch keeps its padding: on another device, under plain operations, or where it has none.
+std::optional<part::Texts> Embed::texts(const TensorMap& activations) const {
+  if (!leaves_out_padding_ || !fused_kernels() || !read(activations).is_cpu()) return std::nullopt;
+  return part::texts_of(activations.at(kAttentionMask));
+}
+
+/// As the stream, or [T, C] for all rows.
+at::Tensor Embed::of_positions(const at::Tensor& ids_BT, const TensorMap& activations, const part::Texts* texts) const {
   if (counted_after_ && !reads_positions_) {
     const at::Tensor real_BT = ids_BT.ne(*counted_after_).to(at::kLong);
-    return wpe_->forward(real_BT.cumsum(1) * real_BT + *counted_after_);
+    const at::Tensor counted_BT = real_BT.cumsum(1) * real_BT + *counted_after_;
+    return wpe_->forward(texts != nullptr ? texts->gathered(counted_BT) : counted_BT);
+  }
+  if (texts != nullptr) {
+    RUNNER_ASSERT(texts->longest <= wpe_->weight().size(0), "sequences are cut to max_seq_len, which was compared");
+    return wpe_->forward(texts->places.remainder(texts->padded).unsqueeze(0));
   }
   at::Tensor packed_BT = reads_positions_ ? packed_positions(activations.at(kPositions)) : at::Tensor();
   // Without values nothing says whether a row is packed.

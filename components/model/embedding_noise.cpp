@@ -17,8 +17,10 @@ bool add_embedding_noise(Model& model, double alpha) {
     const block::Block* const noisy = block.get();
     const auto add = [&model, noisy, alpha, name = vectors.name](const block::Block& ran, TensorMap& activations) {
       if (&ran != noisy || !model.is_training()) return;
+      // Of a stream without padding the rows' length is that of the ids.
+      const std::int64_t length = activations.at(kInput).size(1);
       const at::Tensor& x_BTC = activations.at(name);
-      const double most = alpha / std::sqrt(static_cast<double>(x_BTC.size(1) * x_BTC.size(2)));
+      const double most = alpha / std::sqrt(static_cast<double>(length * x_BTC.size(2)));
       activations.set(name, x_BTC + (at::rand_like(x_BTC) * 2 - 1) * most);
     };
     model.add_hooks({.before_forward = {}, .after_forward = add});

@@ -22,6 +22,7 @@
 #include "components/part/cached/cached.h"
 #include "components/part/linear.h"
 #include "components/part/norm.h"
+#include "components/part/texts.h"
 #include "components/part/weight.h"
 #include "components/tensor/preferences.h"
 #include "components/tensor/tensors.h"
@@ -33,6 +34,12 @@ namespace {
 part::LinearOptions projection(const StackOptions& options, std::int64_t outputs, bool bias) {
   return {options.width, outputs, part::normal(options.deviation),
           bias ? std::make_optional(part::constant(0.0)) : std::nullopt};
+}
+
+/// What a head gives for each position, with zeros for the padding that stream x was computed without.
+at::Tensor with_padding(const TensorMap& activations, const at::Tensor& x, const at::Tensor& of_positions) {
+  const std::optional<part::Texts> texts = part::noted_texts(activations, x);
+  return texts ? texts->padded_out(of_positions) : of_positions;
 }
 
 /// What stands before the projection: the norm of the last block's stream, and HeadOptions::dense, as far as the model
@@ -85,16 +92,19 @@ class VocabularyHead final : public block::BasicBlock {
   }
 
   void forward(TensorMap& activations) const override {
-    const at::Tensor hidden = before_.through_dense(before_.normed(read(activations)));
-    write(activations, finished(bias_.defined() ? at::linear(hidden, weight_VC_.tensor(), bias_.tensor())
-                                                : at::linear(hidden, weight_VC_.tensor())));
+    const at::Tensor& x = read(activations);
+    const at::Tensor hidden = before_.through_dense(before_.normed(x));
+    write(activations, with_padding(activations, x,
+                                    finished(bias_.defined() ? at::linear(hidden, weight_VC_.tensor(), bias_.tensor())
+                                                             : at::linear(hidden, weight_VC_.tensor()))));
   }
 
   /// A cap or a bias is of each logit, which the loss in pieces does not ask for.
   bool gives_hidden() const override { return cap_ == 0 && !bias_.defined(); }
   void forward_hidden(TensorMap& activations) const override {
     if (!gives_hidden()) return forward(activations);
-    const at::Tensor hidden = before_.through_dense(before_.normed(read(activations)));
+    const at::Tensor& x = read(activations);
+    const at::Tensor hidden = with_padding(activations, x, before_.through_dense(before_.normed(x)));
     activations.set(kHidden, divisor_ == 1.0 ? hidden : hidden / divisor_);
     activations.set(kProjection, tied_ ? with_late_gradient(weight_VC_.tensor()) : weight_VC_.tensor());
   }
@@ -145,15 +155,15 @@ class ClassHead final : public block::BasicBlock {
 
   void forward(TensorMap& activations) const override {
     at::Tensor x = read(activations);
-    if (options_.of == HeadOptions::Of::kTexts) {
-      x = pooled(x, activations);
-    } else {
-      x = before_.normed(x);
-    }
+    const std::optional<part::Texts> texts = part::noted_texts(activations, x);
+    const bool of_positions = options_.of == HeadOptions::Of::kPositions;
+    x = of_positions ? before_.normed(x) : pooled(x, texts, activations);
     const bool drops = training() && (options_.first_dropout > 0 || options_.dropout > 0);
-    const std::optional<Dropout> dropout = drops ? std::make_optional<Dropout>(options_.dropout, x) : std::nullopt;
+    std::optional<Dropout> dropout = drops ? std::make_optional<Dropout>(options_.dropout, x) : std::nullopt;
+    if (dropout && texts && of_positions) dropout = texts->of_places(*dropout);
     x = before_.through_dense(drop(std::move(x), dropout, options_.first_dropout, 0));
     x = linear_.forward(drop(std::move(x), dropout, options_.dropout, 1));
+    if (texts && of_positions) x = texts->padded_out(x);
     write(activations, options_.of_pairs ? x.squeeze(2) : x);
   }
 
@@ -170,13 +180,14 @@ class ClassHead final : public block::BasicBlock {
   }
 
   /// Normed. Where one position speaks for a text it is taken first: a norm is of each position by itself.
-  at::Tensor pooled(const at::Tensor& x_BTC, const TensorMap& activations) const {
+  at::Tensor pooled(const at::Tensor& x, const std::optional<part::Texts>& texts, const TensorMap& activations) const {
+    const auto padded = [&](const at::Tensor& rows) { return texts ? texts->padded_out(rows) : rows; };
     switch (options_.pool) {
-      case HeadOptions::Pool::kLast: return before_.normed(of_last(x_BTC, activations));
-      case HeadOptions::Pool::kFirst: return before_.normed(x_BTC.select(1, 0));
+      case HeadOptions::Pool::kLast: return before_.normed(of_last(padded(x), activations));
+      case HeadOptions::Pool::kFirst: return before_.normed(texts ? texts->first_of_each(x) : x.select(1, 0));
       case HeadOptions::Pool::kMean: break;
     }
-    const at::Tensor normed_BTC = before_.normed(x_BTC);
+    const at::Tensor normed_BTC = padded(before_.normed(x));
     if (!reads_mask_) return normed_BTC.mean(1);
     const at::Tensor real_BT1 = activations.at(kAttentionMask).to(normed_BTC.scalar_type()).unsqueeze(2);
     return (normed_BTC * real_BT1).sum(1) / real_BT1.sum(1);

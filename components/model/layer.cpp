@@ -17,6 +17,7 @@
 #include "components/part/cached/cached.h"
 #include "components/part/fused/fused.h"
 #include "components/part/ragged_attention.h"
+#include "components/part/texts.h"
 #include "components/tensor/device.h"
 #include "components/tensor/positions.h"
 #include "components/tensor/tensors.h"
@@ -40,9 +41,9 @@ std::optional<part::Norm> norm_if(bool wanted, part::Declared& declared, const s
 }
 
 /// The mask, where it changes what a real position of this batch sees. Elsewhere than on the CPU it is not read, and
-/// taken.
-at::Tensor needed_mask(const at::Tensor& mask_BT, bool causal) {
-  if (mask_BT.is_meta()) return supports_own_kernels(mask_BT) && causal ? at::Tensor() : mask_BT;
+/// taken. `leaves_out`: whether the stack computes without padding; a plan for the CPU then has nothing padded.
+at::Tensor needed_mask(const at::Tensor& mask_BT, bool causal, bool leaves_out) {
+  if (mask_BT.is_meta()) return supports_own_kernels(mask_BT) && (causal || leaves_out) ? at::Tensor() : mask_BT;
   if (!mask_BT.is_cpu()) return mask_BT;
   if (!causal) return mask_BT.all().item<bool>() ? at::Tensor() : mask_BT;
   const at::Tensor dense = mask_BT.to(at::kBool).contiguous();
@@ -79,6 +80,7 @@ class Layer final : public block::BasicBlock {
         dropout_(options.dropout),
         reads_mask_(reads.mask != nullptr),
         reads_positions_(reads.positions != nullptr),
+        leaves_out_padding_(leaves_out_padding(options, reads)),
         width_(options.width),
         residual_scale_(options.residual_scale),
         rotation_(std::move(rotation)),
@@ -106,33 +108,10 @@ class Layer final : public block::BasicBlock {
         training() && (dropout_.attention > 0 || dropout_.residual > 0 || dropout_.mlp > 0)
             ? std::make_optional<Dropout>(dropout_.residual, x_BTC)
             : std::nullopt;
-    const at::Tensor mask_BT =
-        reads_mask_ ? needed_mask(activations.at(kAttentionMask), attention_.options().causal) : at::Tensor();
-    const at::Tensor packed_BT = reads_positions_ ? packed_positions(activations.at(kPositions)) : at::Tensor();
-    const auto rows = reads_mask_ || reads_positions_ ? part::ragged_rows(activations) : std::nullopt;
-    const bool drops = dropout && dropout_.attention > 0;
-    const part::BranchNorms norms = branch_norms();
-    const bool fits = !mask_BT.defined() && norms.are_before() && residual_scale_ == 1.0 &&
-                      part::fused_block_fits(x_BTC, attention_, mlp_, drops) &&
-                      !(packed_BT.defined() && drops);  // the fused mask goes by places in the row
-    const std::optional<Dropout> of_weights =
-        dropout && dropout_.attention > 0 ? std::make_optional(dropout->with_rate(dropout_.attention)) : std::nullopt;
-    const part::AttentionPass pass{mask_BT,
-                                   of_weights,
-                                   dropout_.attention,
-                                   kOfAttention,
-                                   packed_BT.defined() ? &packed_BT : nullptr,
-                                   rows ? &*rows : nullptr};
-    if (fused_kernels() && fits) return write(activations, fused(x_BTC, pass, dropout));
-    if (is_after_sums_) return write(activations, normed_sums(x_BTC, pass, dropout));
-    const at::Tensor attended = attention_.forward(part::normed(norms.before_attention, x_BTC), rotation_.get(), pass);
-    const auto added = [&](const part::Norm* after, const at::Tensor& branch, double rate, std::uint32_t mask) {
-      const at::Tensor out = drop(part::normed(after, branch), dropout, rate, mask);
-      return residual_scale_ == 1.0 ? out : out * residual_scale_;
-    };
-    const at::Tensor y_BTC = x_BTC + added(norms.after_attention, attended, dropout_.residual, kOfProjection);
-    const at::Tensor out_BTC = mlp_.forward(part::normed(norms.before_mlp, y_BTC));
-    write(activations, y_BTC + added(norms.after_mlp, out_BTC, dropout_.mlp, kOfMlp));
+    if (const auto texts = leaves_out_padding_ ? part::noted_texts(activations, x_BTC) : std::nullopt) {
+      return write(activations, of_texts(x_BTC, *texts, activations, dropout));
+    }
+    write(activations, of_rows(x_BTC, activations, dropout));
   }
 
   bool looks_ahead() const override { return !attention_.options().causal; }
@@ -190,6 +169,56 @@ class Layer final : public block::BasicBlock {
   }
 
  private:
+  /// Of a stream without padding, [1, N, C]. What the fused nodes do not have goes by way of padded rows.
+  at::Tensor of_texts(const at::Tensor& x_1NC, const part::Texts& texts, const TensorMap& activations,
+                      const std::optional<Dropout>& dropout) const {
+    const bool drops = dropout && dropout_.attention > 0;
+    if (!fused_kernels() || !has_fused_norms() || !has_usual_attention() ||
+        !part::fused_block_fits(x_1NC, attention_, mlp_, drops, &texts)) {
+      return texts.gathered(of_rows(texts.padded_out(x_1NC), activations, dropout));
+    }
+    const part::NormedLinear qkv = part::fused_norm_linear(x_1NC, norm_in_front(), attention_.qkv());
+    // Rows of this mask are counted in each head of a text.
+    const at::Tensor mixed =
+        part::fused_attention(qkv.out, attention_.qkv().bias(), rotation_.get(), texts, attention_.options(),
+                              mask_of(dropout, dropout_.attention, kOfAttention));
+    const auto of_places = dropout ? std::make_optional(texts.of_places(*dropout)) : std::nullopt;
+    return output_mlp(qkv.stream, mixed, of_places, texts.places);
+  }
+
+  /// Of rows of as many positions, [B, T, C].
+  at::Tensor of_rows(const at::Tensor& x_BTC, const TensorMap& activations,
+                     const std::optional<Dropout>& dropout) const {
+    const at::Tensor mask_BT =
+        reads_mask_ ? needed_mask(activations.at(kAttentionMask), attention_.options().causal, leaves_out_padding_)
+                    : at::Tensor();
+    const at::Tensor packed_BT = reads_positions_ ? packed_positions(activations.at(kPositions)) : at::Tensor();
+    const auto rows = reads_mask_ || reads_positions_ ? part::ragged_rows(activations) : std::nullopt;
+    const bool drops = dropout && dropout_.attention > 0;
+    const bool fits = fused_kernels() && !mask_BT.defined() && has_fused_norms() &&
+                      part::fused_block_fits(x_BTC, attention_, mlp_, drops, nullptr) &&
+                      !(packed_BT.defined() && drops);  // the fused mask goes by places in the row
+    const std::optional<Dropout> of_weights =
+        dropout && dropout_.attention > 0 ? std::make_optional(dropout->with_rate(dropout_.attention)) : std::nullopt;
+    const part::AttentionPass pass{mask_BT,
+                                   of_weights,
+                                   dropout_.attention,
+                                   kOfAttention,
+                                   packed_BT.defined() ? &packed_BT : nullptr,
+                                   rows ? &*rows : nullptr};
+    if (fits) return fused(x_BTC, pass, dropout);
+    if (is_after_sums_) return normed_sums(x_BTC, pass, dropout);
+    const part::BranchNorms norms = branch_norms();
+    const at::Tensor attended = attention_.forward(part::normed(norms.before_attention, x_BTC), rotation_.get(), pass);
+    const auto added = [&](const part::Norm* after, const at::Tensor& branch, double rate, std::uint32_t mask) {
+      const at::Tensor out = drop(part::normed(after, branch), dropout, rate, mask);
+      return residual_scale_ == 1.0 ? out : out * residual_scale_;
+    };
+    const at::Tensor y_BTC = x_BTC + added(norms.after_attention, attended, dropout_.residual, kOfProjection);
+    const at::Tensor out_BTC = mlp_.forward(part::normed(norms.before_mlp, y_BTC));
+    return y_BTC + added(norms.after_mlp, out_BTC, dropout_.mlp, kOfMlp);
+  }
+
   /// As in BERT: the stream is normed after each branch has been added.
   at::Tensor normed_sums(const at::Tensor& x_BTC, const part::AttentionPass& pass,
                          const std::optional<Dropout>& dropout) const {
@@ -206,6 +235,12 @@ class Layer final : public block::BasicBlock {
     return {of(ln_1_), of(post_1_), of(ln_2_), of(post_2_)};
   }
 
+  /// What the fused block has: the norms of BERT, or those in front of the branches, the first of which may be missing.
+  bool has_fused_norms() const {
+    const bool fits = is_after_sums_ ? ln_1_ && ln_2_ : ln_2_ && !post_1_ && !post_2_;
+    return fits && residual_scale_ == 1.0;
+  }
+
   /// What the fused attention has.
   bool has_usual_attention() const {
     const part::AttentionOptions& o = attention_.options();
@@ -215,13 +250,10 @@ class Layer final : public block::BasicBlock {
   /// The block's two fused nodes, with the fused attention between them or LibTorch's operations.
   at::Tensor fused(const at::Tensor& x_BTC, const part::AttentionPass& pass,
                    const std::optional<Dropout>& dropout) const {
-    const auto mask = [&](double rate, std::uint32_t number) {
-      return dropout && rate > 0 ? dropout->with_rate(rate).mask(number) : kernels::DropMask{};
-    };
-    const part::NormedLinear qkv = part::fused_norm_linear(x_BTC, *ln_1_, attention_.qkv());
+    const part::NormedLinear qkv = part::fused_norm_linear(x_BTC, norm_in_front(), attention_.qkv());
     const auto attend = [&](const at::Tensor& rows, std::int64_t positions) {
       return part::fused_attention(rows, attention_.qkv().bias(), rotation_.get(), positions, attention_.options(),
-                                   mask(dropout_.attention, kOfAttention));
+                                   mask_of(dropout, dropout_.attention, kOfAttention));
     };
     at::Tensor mixed;
     if (!has_usual_attention()) {
@@ -235,13 +267,27 @@ class Layer final : public block::BasicBlock {
     } else {
       mixed = attend(qkv.out, x_BTC.size(1));
     }
-    return part::fused_output_mlp(qkv.stream, mixed, attention_.proj(), *ln_2_, mlp_,
-                                  {mask(dropout_.residual, kOfProjection), mask(dropout_.mlp, kOfMlp)});
+    return output_mlp(qkv.stream, mixed, dropout, {});
+  }
+
+  at::Tensor output_mlp(const at::Tensor& stream, const at::Tensor& mixed, const std::optional<Dropout>& dropout,
+                        const at::Tensor& rows) const {
+    const part::Norm *first = is_after_sums_ ? &*ln_1_ : &*ln_2_, *last = is_after_sums_ ? &*ln_2_ : nullptr;
+    return part::fused_output_mlp(
+        stream, mixed, attention_.proj(), *first, mlp_, last,
+        {mask_of(dropout, dropout_.residual, kOfProjection), mask_of(dropout, dropout_.mlp, kOfMlp), rows});
+  }
+
+  /// Of attention; null: none.
+  const part::Norm* norm_in_front() const { return !is_after_sums_ && ln_1_ ? &*ln_1_ : nullptr; }
+
+  static kernels::DropMask mask_of(const std::optional<Dropout>& dropout, double rate, std::uint32_t number) {
+    return dropout && rate > 0 ? dropout->with_rate(rate).mask(number) : kernels::DropMask{};
   }
 
   std::size_t number_;  // among the layers
   StackDropout dropout_;
-  bool reads_mask_, reads_positions_;
+  bool reads_mask_, reads_positions_, leaves_out_padding_;
   std::int64_t width_;
   double residual_scale_;
   std::shared_ptr<const part::Rotation> rotation_;
@@ -253,6 +299,15 @@ class Layer final : public block::BasicBlock {
   std::optional<part::Norm> post_2_;
 };
 }  // namespace
+
+bool leaves_out_padding(const StackOptions& options, const LayerReads& reads) {
+  const part::AttentionOptions& o = options.attention;
+  const bool turns_all = !options.rotary || options.rotary->head == o.head;
+  return reads.mask != nullptr && reads.positions == nullptr && !o.causal && !o.alibi && o.cap == 0 &&
+         o.head % 2 == 0 && options.query_norm == part::QueryNorm::kNone && turns_all &&
+         options.residual_scale == 1.0 && (options.norms == NormPlace::kBefore || options.norms == NormPlace::kSums) &&
+         part::of_kernels(options.activation).has_value();
+}
 
 std::unique_ptr<block::Block> make_layer(const std::string& name, std::int64_t layer, const TensorSpec& stream,
                                          const StackOptions& options, std::shared_ptr<const part::Rotation> rotation,

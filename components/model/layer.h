@@ -15,6 +15,11 @@ struct LayerReads {
   const TensorSpec *mask, *positions;
 };
 
+/// Whether a stack on the CPU computes padded rows without their padding: it looks both ways, and the fused nodes have
+/// what its blocks do. Where a row has its padding at the end, `embed` gathers the real positions, and the head takes
+/// what it reads.
+bool leaves_out_padding(const StackOptions& options, const LayerReads& reads);
+
 /// Block `layer` of the stack. `rotation`: null where it does not turn queries and keys.
 std::unique_ptr<block::Block> make_layer(const std::string& name, std::int64_t layer, const TensorSpec& stream,
                                          const StackOptions& options, std::shared_ptr<const part::Rotation> rotation,

@@ -98,7 +98,8 @@ std::shared_ptr<Model> make_stack(const StackOptions& options, const Inputs& inp
     return nullptr;
   }
   std::vector<std::unique_ptr<block::Block>> blocks;
-  auto embed = std::make_unique<Embed>(ids, stream, options, inputs.data, inputs.weights);
+  const bool leaves_out = leaves_out_padding(options, reads);
+  auto embed = std::make_unique<Embed>(ids, stream, options, inputs.data, leaves_out ? mask : nullptr, inputs.weights);
   const Embed& tokens = *embed;
   blocks.push_back(std::move(embed));
   for (std::int64_t i = 0; i < options.layers; ++i) {

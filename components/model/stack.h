@@ -81,7 +81,8 @@ struct StackOptions {
 /// Blocks `embed` (`wte`, `wpe`, `wtt`, `ln_e`), `h.0` ... (`ln_1`, `attn_qkv`, `attn_q_norm`, `attn_k_norm`,
 /// `attn_proj`, `post_1`, `ln_2`, `mlp_fc`, `mlp_proj`, `post_2`, as far as the options ask for them) and `head`
 /// (`ln_f`, `head.dense`, `head.norm`, `head` when it is not tied). Reads ids [B, T], gives logits [B, T, V], or of a
-/// head of classes [B, C] or [B, T, C]. A stack that looks both ways reads the mask of a padded batch.
+/// head of classes [B, C] or [B, T, C]. A stack that looks both ways reads the mask of a padded batch; on the CPU it
+/// leaves the padding out, and what it gives for it is 0.
 std::shared_ptr<Model> make_stack(const StackOptions& options, const Inputs& inputs);
 
 /// Positions that a model needs for these data: of rows with several sequences those of the longest sequence.

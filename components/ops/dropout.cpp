@@ -40,6 +40,12 @@ Dropout Dropout::with_rate(double p) const {
   return other;
 }
 
+Dropout Dropout::of_rows(const std::int64_t* rows) const {
+  Dropout other = *this;
+  other.mask_.rows = rows;
+  return other;
+}
+
 kernels::DropMask Dropout::mask(std::uint32_t number) const {
   kernels::DropMask mask = mask_;
   mask.number = number;

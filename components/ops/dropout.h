@@ -19,6 +19,8 @@ class Dropout {
 
   /// The same masks for a part that drops another fraction.
   Dropout with_rate(double p) const;
+  /// The same masks for matrices that hold some rows only: row i is row `rows[i]` of the whole. `rows` outlives them.
+  Dropout of_rows(const std::int64_t* rows) const;
 
   /// Mask `number` of this pass, for kernels that can read its `x`.
   kernels::DropMask mask(std::uint32_t number) const;

@@ -16,7 +16,15 @@ inline constexpr const char* kLongestDocument = "longest_document";
 /// [m] int64: the real positions, counted over all rows; absent where all are.
 inline constexpr const char* kRealPlaces = "real_places";
 
-inline constexpr const char* kRowNotes[] = {kDocumentBegins, kLongestDocument, kRealPlaces};
+// What the first block of a stack tells the others on the CPU where it has left the padding of a batch out: their
+// stream is then one row of all real positions, [1, N, C] in place of [B, T, C].
+
+/// [B + 1] int64: where each text begins in that row, and its length.
+inline constexpr const char* kTextBegins = "text_begins";
+/// [N] int64: the place of each of its positions among the B * T of the batch.
+inline constexpr const char* kTextPlaces = "text_places";
+
+inline constexpr const char* kRowNotes[] = {kDocumentBegins, kLongestDocument, kRealPlaces, kTextBegins, kTextPlaces};
 
 /// Adds them to a batch on the CPU that has kPositions of rows with several documents, or a kAttentionMask with padding
 /// before what is real. Nothing where it has neither, or padding in the middle of a document, where it looks at

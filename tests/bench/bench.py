@@ -22,6 +22,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "verify"))
+import encoder  # noqa: E402
 import llm  # noqa: E402
 import sharding  # noqa: E402
 import sides  # noqa: E402
@@ -518,8 +519,8 @@ def samplers(a):
 
 
 TOPICS = {topic.__name__: topic for topic in (
-    startup, steps, answers, checkpoint, profiler, dataload, jsonl, parquet, resnet, gpt, llm.llm, llm.generate, ddp, link,
-    sharding.sharding, sharding.sharding_link, sharding.sharding_optimizer,
+    startup, steps, answers, checkpoint, profiler, dataload, jsonl, parquet, resnet, gpt, llm.llm, llm.generate,
+    encoder.encoder, ddp, link, sharding.sharding, sharding.sharding_link, sharding.sharding_optimizer,
     trackers, mlflow, outage, index,
     sweep, sweep_engine, samplers,
 )}
@@ -533,8 +534,11 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--json", type=Path, metavar="FILE", help="keep the figures in a file, too")
     parser.add_argument("--configs", metavar="NAME,...", help=f"of llm, only these: {', '.join(llm.CONFIGS)}")
+    parser.add_argument("--encoders", metavar="NAME,...", default="",
+                        help=f"of encoder, only these: {', '.join(encoder.CONFIGS)}")
     parser.add_argument("--sharded", choices=sharding.MODELS, action="append", help="of sharding, only this model")
-    parser.add_argument("--tiny", action="store_true", help="llm and sharding with tiny models, to find mistakes of the scripts")
+    parser.add_argument("--tiny", action="store_true",
+                        help="llm, encoder and sharding with tiny models, to find mistakes of the scripts")
     parser.add_argument("topics", nargs="*", metavar="TOPIC", help=", ".join(TOPICS))
     a = parser.parse_args()
     a.roux, a.dataload, a.store, a.sweep_engine, a.samplers = (
@@ -543,6 +547,7 @@ def main():
     if unknown:
         parser.error(f"no benchmark is called \"{unknown[0]}\"; there are {', '.join(TOPICS)}")
     a.configs = llm.chosen(a)
+    a.encoders = encoder.chosen([name for name in a.encoders.split(",") if name])
     os.environ["ROUX_MARK_FIRST_STEP"] = "1"
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
     os.environ["ROUX_RECORD_CACHE"] = "0"  # each round encodes what it reads

@@ -192,8 +192,8 @@ class Attention {
       scale = 1;
     }
     for (std::int64_t g = 0; g < shared(); ++g) {
-      kernels::transformer<float>().causal_softmax(scores.data() + g * task.rows * columns, scale,
-                                                   {first, task.rows, columns, columns, o_.window});
+      kernels::transformer<float>().softmax(scores.data() + g * task.rows * columns, scale,
+                                            {first, task.rows, columns, columns, o_.window});
     }
     std::vector<float> mixed(static_cast<std::size_t>(queries * d));
     std::vector<T> weights(static_cast<std::size_t>(queries * columns));

@@ -73,8 +73,10 @@ at::Tensor norm(const at::Tensor& x_NC, const Norm& norm, bool bf16) {
   NormStatistics unused;
   const NormShape shape = shape_of(norm, x_NC.size(0));
   const at::Tensor weight = whole(norm.weight()), bias = whole(norm.bias());
-  return bf16 ? norm_rows<Bf16>(data<float>(x_NC), nullptr, weight, bias, shape, unused)
-              : norm_rows<float>(data<float>(x_NC), nullptr, weight, bias, shape, unused);
+  const at::Tensor normed = bf16 ? kernels::new_like<Bf16>(x_NC) : kernels::new_like<float>(x_NC);
+  bf16 ? norm_rows<Bf16>(data<float>(x_NC), nullptr, weight, bias, shape, {normed, {}}, unused)
+       : norm_rows<float>(data<float>(x_NC), nullptr, weight, bias, shape, {normed, {}}, unused);
+  return normed;
 }
 
 /// x + branch + bias.

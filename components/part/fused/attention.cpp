@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "components/ops/torch_bridge.h"
-#include "components/part/fused/causal_attention.h"
+#include "components/part/fused/attend_heads.h"
 #include "components/part/fused/fused.h"
 #include "components/part/fused/rows.h"
 #include "components/tensor/tensors.h"
@@ -29,9 +29,16 @@ using torch::autograd::variable_list;
 enum Input : std::size_t { kQkv, kBias, kInputs };
 
 struct Kept {
-  at::Tensor q, k, v;  // [B * H, T, D], [B * K, T, D] twice
+  at::Tensor q, k, v;  // heads_tensor()
   KeptAttention of_attention;
 };
+
+/// Of queries, or of keys or values: [B * heads, T, D]; of texts of unlike length the rows of all.
+template <typename T>
+at::Tensor heads_tensor(const AttentionShape& s, std::int64_t heads) {
+  if (s.begins.empty()) return new_tensor<T>({s.batch * heads, s.positions, s.head});
+  return new_tensor<T>({s.rows() * heads, s.head});
+}
 
 struct Angles {
   at::Tensor cos, sin;  // [T, D / 2], or undefined
@@ -40,18 +47,19 @@ struct Angles {
 template <typename T>
 at::Tensor forward(const at::Tensor& qkv, const at::Tensor& bias, const Angles& angles, const AttentionShape& s,
                    const kernels::DropMask& drop, Kept& kept) {
-  kept.q = new_tensor<T>({s.samples(), s.positions, s.head});
-  for (at::Tensor* part : {&kept.k, &kept.v}) *part = new_tensor<T>({s.kv_samples(), s.positions, s.head});
-  const std::int64_t of_q = s.positions * s.heads * s.head, of_k = s.positions * s.kv_heads * s.head;
+  const std::int64_t of_q = s.heads * s.head, of_k = s.kv_heads * s.head;
+  kept.q = heads_tensor<T>(s, s.heads);
+  for (at::Tensor* part : {&kept.k, &kept.v}) *part = heads_tensor<T>(s, s.kv_heads);
   parallel_for_rows(s.batch, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
     for (std::int64_t b = begin; b < end; ++b) {
-      kernels::transformer<T>().split_heads({data<T>(qkv) + b * (of_q + 2 * of_k), data<float>(bias),
+      const std::int64_t row = s.rows_before(b);
+      kernels::transformer<T>().split_heads({data<T>(qkv) + row * (of_q + 2 * of_k), data<float>(bias),
                                              data<float>(angles.cos), data<float>(angles.sin),
-                                             data<T>(kept.q) + b * of_q, data<T>(kept.k) + b * of_k,
-                                             data<T>(kept.v) + b * of_k, s.positions, s.heads, s.kv_heads, s.head});
+                                             data<T>(kept.q) + row * of_q, data<T>(kept.k) + row * of_k,
+                                             data<T>(kept.v) + row * of_k, s.rows_of(b), s.heads, s.kv_heads, s.head});
     }
   });
-  return causal_attention<T>(kept.q, kept.k, kept.v, s, drop, kept.of_attention);
+  return attend_heads<T>(kept.q, kept.k, kept.v, s, drop, kept.of_attention);
 }
 
 class AttentionBackward final : public torch::autograd::Node {
@@ -88,18 +96,18 @@ class AttentionBackward final : public torch::autograd::Node {
   void backward(const at::Tensor& dmixed, variable_list& of_inputs) {
     const AttentionShape& s = shape_;
     at::Tensor dq, dk, dv;
-    causal_attention_backward<T>(kept_.q, kept_.k, kept_.v, kept_.of_attention, dmixed, s, drop_, dq, dk, dv);
+    attend_heads_backward<T>(kept_.q, kept_.k, kept_.v, kept_.of_attention, dmixed, s, drop_, dq, dk, dv);
     kept_ = Kept();
-    const std::int64_t of_row = (s.heads + 2 * s.kv_heads) * s.head;
-    const std::int64_t of_q = s.positions * s.heads * s.head, of_k = s.positions * s.kv_heads * s.head;
+    const std::int64_t of_q = s.heads * s.head, of_k = s.kv_heads * s.head, of_row = of_q + 2 * of_k;
     at::Tensor dqkv = new_tensor<T>({s.rows(), of_row});
     const PieceSums dbias(with_bias_, of_row);
     parallel_for_rows(s.batch, [&](std::int64_t piece, std::int64_t begin, std::int64_t end) {
       for (std::int64_t b = begin; b < end; ++b) {
-        kernels::transformer<T>().join_heads({data<T>(dq) + b * of_q, data<T>(dk) + b * of_k, data<T>(dv) + b * of_k,
-                                              data<float>(angles_.cos), data<float>(angles_.sin),
-                                              data<T>(dqkv) + b * (of_q + 2 * of_k), dbias.of(piece), s.positions,
-                                              s.heads, s.kv_heads, s.head});
+        const std::int64_t row = s.rows_before(b);
+        kernels::transformer<T>().join_heads({data<T>(dq) + row * of_q, data<T>(dk) + row * of_k,
+                                              data<T>(dv) + row * of_k, data<float>(angles_.cos),
+                                              data<float>(angles_.sin), data<T>(dqkv) + row * of_row, dbias.of(piece),
+                                              s.rows_of(b), s.heads, s.kv_heads, s.head});
       }
     });
     if (task_should_compute_output(kQkv)) of_inputs[kQkv] = std::move(dqkv);
@@ -117,16 +125,27 @@ class AttentionBackward final : public torch::autograd::Node {
 }  // namespace
 
 AttentionShape attention_shape(std::int64_t batch, std::int64_t positions, const AttentionOptions& options) {
-  return {batch,         positions, options.heads, options.kv_heads, options.head, static_cast<float>(options.scale),
-          options.window};
+  AttentionShape shape{
+      batch, positions, options.heads, options.kv_heads, options.head, static_cast<float>(options.scale)};
+  shape.window = options.window;
+  shape.causal = options.causal;
+  return shape;
 }
 
-at::Tensor fused_attention(const at::Tensor& qkv, const at::Tensor& bias, const Rotation* rotation,
-                           std::int64_t positions, const AttentionOptions& options, const kernels::DropMask& drop) {
-  const AttentionShape shape = attention_shape(qkv.size(0) / positions, positions, options);
+AttentionShape attention_shape(const Texts& texts, const AttentionOptions& options) {
+  AttentionShape shape = attention_shape(texts.count(), texts.longest, options);
+  shape.begins = texts.begins;
+  shape.padded = texts.padded;
+  return shape;
+}
+
+namespace {
+
+at::Tensor attend(const at::Tensor& qkv, const at::Tensor& bias, const Rotation* rotation, const AttentionShape& shape,
+                  const kernels::DropMask& drop) {
   const bool bf16 = qkv.scalar_type() == at::kBFloat16;
   Angles angles;
-  if (rotation != nullptr) angles = {rotation->cos(positions), rotation->sin(positions)};
+  if (rotation != nullptr) angles = {rotation->cos(shape.positions), rotation->sin(shape.positions)};
   Kept kept;
   at::Tensor mixed;
   {
@@ -142,6 +161,18 @@ at::Tensor fused_attention(const at::Tensor& qkv, const at::Tensor& bias, const 
   node->set_next_edges(edges_of({qkv, bias}));
   torch::autograd::set_history(mixed, node);
   return mixed;
+}
+
+}  // namespace
+
+at::Tensor fused_attention(const at::Tensor& qkv, const at::Tensor& bias, const Rotation* rotation,
+                           std::int64_t positions, const AttentionOptions& options, const kernels::DropMask& drop) {
+  return attend(qkv, bias, rotation, attention_shape(qkv.size(0) / positions, positions, options), drop);
+}
+
+at::Tensor fused_attention(const at::Tensor& qkv, const at::Tensor& bias, const Rotation* rotation, const Texts& texts,
+                           const AttentionOptions& options, const kernels::DropMask& drop) {
+  return attend(qkv, bias, rotation, attention_shape(texts, options), drop);
 }
 
 }  // namespace components::part

@@ -25,6 +25,7 @@ namespace {
 
 using kernels::Bf16;
 using kernels::data;
+using kernels::new_tensor;
 using torch::autograd::SavedVariable;
 using torch::autograd::variable_list;
 
@@ -32,17 +33,28 @@ enum Input : std::size_t { kX, kNormWeight, kNormBias, kWeight, kInputs };
 
 /// What the backward pass needs of the forward pass.
 struct Kept {
-  at::Tensor normed;  // [N, C]
+  at::Tensor normed;  // [N, C]; without a norm what is multiplied, where that is a copy
   NormStatistics statistics;
   at::Tensor weight;  // in the type of the products
   NodeTerms terms;
 };
 
+/// The stream's rows in the type of the products: itself, or a copy.
 template <typename T>
-at::Tensor forward(const at::Tensor& x_BTC, const Norm& norm, const Linear& linear, const NormShape& shape,
-                   Kept& kept) {
+at::Tensor rows_of(const at::Tensor& x_BTC) {
+  return kernels::lowered<T>(x_BTC.view({-1, x_BTC.size(2)}));
+}
+
+template <typename T>
+at::Tensor forward(const at::Tensor& x_BTC, const Norm* norm, const Linear& linear, Kept& kept) {
   kept.weight = for_products<T>(linear.weight());
-  kept.normed = norm_rows<T>(data<float>(x_BTC), nullptr, norm.weight(), norm.bias(), shape, kept.statistics);
+  if (norm != nullptr) {
+    const NormShape shape = shape_of(*norm, x_BTC.size(0) * x_BTC.size(1));
+    kept.normed = new_tensor<T>({shape.rows, shape.width});
+    norm_rows<T>(data<float>(x_BTC), nullptr, norm->weight(), norm->bias(), shape, {kept.normed, {}}, kept.statistics);
+  } else {
+    kept.normed = rows_of<T>(x_BTC);
+  }
   at::Tensor out = product(kept.normed, kept.weight.t());
   kept.terms.forward(linear, out, kept.normed);
   return out;
@@ -50,16 +62,20 @@ at::Tensor forward(const at::Tensor& x_BTC, const Norm& norm, const Linear& line
 
 class NormLinearBackward final : public torch::autograd::Node {
  public:
-  NormLinearBackward(const at::Tensor& x_BTC, const Norm& norm, const Linear& linear, const NormShape& shape, bool bf16,
-                     Kept kept)
-      : x_(x_BTC, false),
-        norm_weight_(norm.weight(), false),
+  /// `norm` may be null, and `norm_weight` undefined.
+  NormLinearBackward(const at::Tensor& x_BTC, const Norm* norm, const at::Tensor& norm_weight, const Linear& linear,
+                     bool bf16, Kept kept)
+      : x_(norm == nullptr && bf16 ? at::Tensor() : x_BTC, false),
+        norm_weight_(norm_weight, false),
         type_(linear.weight().tensor().scalar_type()),
-        with_bias_(norm.bias().defined()),
+        with_norm_(norm != nullptr),
+        with_bias_(norm != nullptr && norm->bias().defined()),
         sizes_(x_BTC.sizes().vec()),
-        shape_(shape),
         bf16_(bf16),
         kept_(std::move(kept)) {
+    if (norm != nullptr) shape_ = shape_of(*norm, x_BTC.size(0) * x_BTC.size(1));
+    // What is multiplied without a norm in float32 is x itself.
+    if (norm == nullptr && !bf16) kept_.normed = at::Tensor();
     // The weight was copied when it was rounded; else it is read again.
     if (!bf16 || !keeps_low_weights()) {
       weight_ = SavedVariable(linear.weight().tensor(), false);
@@ -75,7 +91,8 @@ class NormLinearBackward final : public torch::autograd::Node {
       of_inputs[kX] = gradients[1];
       return of_inputs;
     }
-    RUNNER_ASSERT(kept_.normed.defined(), "a block's backward pass runs once");
+    RUNNER_ASSERT(!is_done_, "a block's backward pass runs once");
+    is_done_ = true;
     const at::Tensor dout = std::move(gradients[0]).contiguous();
     const at::Tensor dstream = gradients[1].defined() ? gradients[1].contiguous() : at::Tensor();
     gradients[1] = at::Tensor();
@@ -92,6 +109,7 @@ class NormLinearBackward final : public torch::autograd::Node {
   void release_variables() override {
     for (SavedVariable* saved : {&x_, &norm_weight_, &weight_}) saved->reset_data();
     kept_ = Kept();
+    is_done_ = true;
   }
 
  private:
@@ -103,11 +121,18 @@ class NormLinearBackward final : public torch::autograd::Node {
     const bool of_norm = wants(kX) || wants(kNormWeight) || wants(kNormBias);
     const at::Tensor dproduct = kept_.terms.of_product(dout);
     const at::Tensor dnormed = of_norm ? product(dproduct, weight) : at::Tensor();
-    if (wants(kWeight)) of_inputs[kWeight] = gradient_of_weight(dproduct, kept_.normed, type_);
-    kept_.terms.backward(dproduct, kept_.normed, dnormed, of_inputs);
+    const at::Tensor normed = kept_.normed.defined() ? kept_.normed : rows_of<T>(x_.unpack());
+    if (wants(kWeight)) of_inputs[kWeight] = gradient_of_weight(dproduct, normed, type_);
+    kept_.terms.backward(dproduct, normed, dnormed, of_inputs);
     if (!of_norm) return;
-    NormGradients found = norm_rows_backward<T>({x_.unpack(), dnormed, dstream, norm_weight_.unpack(), with_bias_, {}},
-                                                shape_, kept_.statistics, false, false);
+    if (!with_norm_) {
+      of_inputs[kX] = dnormed.to(at::kFloat).view(sizes_);
+      if (dstream.defined()) of_inputs[kX].add_(dstream);
+      return;
+    }
+    NormGradients found =
+        norm_rows_backward<T>({x_.unpack(), dnormed, dstream, norm_weight_.unpack(), with_bias_, {}, {}}, shape_,
+                              kept_.statistics, false, false);
     if (wants(kX)) of_inputs[kX] = found.dx.view(sizes_);
     if (wants(kNormWeight)) of_inputs[kNormWeight] = std::move(found.dweight);
     if (wants(kNormBias)) of_inputs[kNormBias] = std::move(found.dbias);
@@ -115,7 +140,7 @@ class NormLinearBackward final : public torch::autograd::Node {
 
   SavedVariable x_, norm_weight_, weight_;
   at::ScalarType type_;  // of the weight
-  bool with_bias_;
+  bool with_norm_, with_bias_, is_done_ = false;
   std::vector<std::int64_t> sizes_;
   NormShape shape_;
   bool bf16_;
@@ -124,11 +149,11 @@ class NormLinearBackward final : public torch::autograd::Node {
 
 }  // namespace
 
-NormedLinear fused_norm_linear(const at::Tensor& x_BTC, const Norm& norm, const Linear& linear) {
-  const NormShape shape = shape_of(norm, x_BTC.size(0) * x_BTC.size(1));
+NormedLinear fused_norm_linear(const at::Tensor& x_BTC, const Norm* norm, const Linear& linear) {
   const bool bf16 = lowers_to_bf16();
   const at::Tensor& weight = linear.weight().tensor();
-  std::vector<at::Tensor> inputs = {x_BTC, norm.weight(), norm.bias(), weight};
+  const at::Tensor norm_weight = norm != nullptr ? norm->weight() : at::Tensor();
+  std::vector<at::Tensor> inputs = {x_BTC, norm_weight, norm != nullptr ? norm->bias() : at::Tensor(), weight};
   for (at::Tensor& tensor : term_tensors({&linear})) inputs.push_back(std::move(tensor));
   const bool wanted = any_requires_grad(inputs);
   Kept kept;
@@ -137,13 +162,12 @@ NormedLinear fused_norm_linear(const at::Tensor& x_BTC, const Norm& norm, const 
   {
     const at::AutoDispatchBelowADInplaceOrView below_autograd;
     const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::DispatchKey::AutocastCPU);
-    found.out =
-        bf16 ? forward<Bf16>(x_BTC, norm, linear, shape, kept) : forward<float>(x_BTC, norm, linear, shape, kept);
+    found.out = bf16 ? forward<Bf16>(x_BTC, norm, linear, kept) : forward<float>(x_BTC, norm, linear, kept);
     if (wanted) found.stream = at::alias(x_BTC);
   }
   if (!wanted) return found;
   const std::shared_ptr<NormLinearBackward> node(
-      new NormLinearBackward(x_BTC, norm, linear, shape, bf16, std::move(kept)), torch::autograd::deleteNode);
+      new NormLinearBackward(x_BTC, norm, norm_weight, linear, bf16, std::move(kept)), torch::autograd::deleteNode);
   node->set_next_edges(edges_of(inputs));
   torch::autograd::set_history(found.out, node);
   torch::autograd::set_history(found.stream, node);

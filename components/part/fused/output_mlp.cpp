@@ -15,6 +15,7 @@
 
 #include "components/ops/kernel_policy.h"
 #include "components/ops/matmul.h"
+#include "components/part/fused/attend_heads.h"
 #include "components/part/fused/fused.h"
 #include "components/part/fused/node_terms.h"
 #include "components/part/fused/rows.h"
@@ -35,11 +36,26 @@ using torch::autograd::SavedVariable;
 using torch::autograd::variable_list;
 
 /// Places of the inputs in the graph; behind them are the tensors of the terms of the three linear layers.
-enum Input : std::size_t { kX, kMixed, kProjW, kProjB, kNormW, kNormB, kFcW, kFcB, kOutW, kOutB, kInputs };
+enum Input : std::size_t {
+  kX,
+  kMixed,
+  kProjW,
+  kProjB,
+  kNormW,
+  kNormB,
+  kFcW,
+  kFcB,
+  kOutW,
+  kOutB,
+  kLastW,
+  kLastB,
+  kInputs
+};
 
 struct Sizes {
   std::int64_t batch, positions;
   NormShape norm;  // rows: N, width: C
+  NormShape last;  // of the norm behind the MLP's sum, where there is one
   std::int64_t hidden;
   kernels::Activation activation;
   bool gated;
@@ -48,9 +64,11 @@ struct Sizes {
 /// What the backward pass needs of the forward pass.
 struct Kept {
   at::Tensor mixed;  // [N, H D]
-  at::Tensor y;      // [N, C] float32, the stream between attention and MLP
+  at::Tensor y;      // [N, C] float32, the sum of stream and attention, which is normed
   at::Tensor normed;
   NormStatistics statistics;
+  at::Tensor z;  // the sum with the MLP's branch, where that is normed, too
+  NormStatistics last_statistics;
   at::Tensor hidden, active;       // [N, F or 2 F], before bias and activation; [N, F] after
   at::Tensor proj_w, fc_w, out_w;  // in the type of the products
   NodeTerms proj_terms, fc_terms, out_terms;
@@ -60,6 +78,7 @@ struct Parts {
   const Linear& proj;
   const Norm& norm;
   const Mlp& mlp;
+  const Norm* last;
 };
 
 template <typename T>
@@ -71,7 +90,15 @@ at::Tensor forward(const at::Tensor& x, const Parts& parts, const Sizes& s, cons
   kept.proj_terms.forward(parts.proj, attended, kept.mixed);
   kept.y = new_tensor<float>({s.norm.rows, s.norm.width});
   const Branch branch{attended, parts.proj.bias(), kept.y, drops.attention};
-  kept.normed = norm_rows<T>(data<float>(x), &branch, parts.norm.weight(), parts.norm.bias(), s.norm, kept.statistics);
+  kept.normed = new_tensor<T>({s.norm.rows, s.norm.width});
+  // The stream between attention and MLP is the sum, or that normed.
+  at::Tensor between = kept.y;
+  if (parts.last != nullptr) {
+    between = std::is_same_v<T, float> ? kept.normed : new_tensor<float>({s.norm.rows, s.norm.width});
+  }
+  const bool is_apart = parts.last != nullptr && !std::is_same_v<T, float>;
+  norm_rows<T>(data<float>(x), &branch, parts.norm.weight(), parts.norm.bias(), s.norm,
+               {kept.normed, is_apart ? between : at::Tensor()}, kept.statistics);
   kept.hidden = product(kept.normed, kept.fc_w.t());
   kept.fc_terms.forward(parts.mlp.fc(), kept.hidden, kept.normed);
   kept.active = new_tensor<T>({s.norm.rows, s.hidden});
@@ -84,6 +111,13 @@ at::Tensor forward(const at::Tensor& x, const Parts& parts, const Sizes& s, cons
   const at::Tensor added = product(kept.active, kept.out_w.t());
   kept.out_terms.forward(parts.mlp.proj(), added, kept.active);
   at::Tensor out = new_tensor<float>({s.batch, s.positions, s.norm.width});
+  if (parts.last != nullptr) {
+    kept.z = new_tensor<float>({s.norm.rows, s.norm.width});
+    const Branch last{added, parts.mlp.proj().bias(), kept.z, drops.mlp};
+    norm_rows<T>(data<float>(between), &last, parts.last->weight(), parts.last->bias(), s.last, {{}, out},
+                 kept.last_statistics);
+    return out;
+  }
   parallel_for_rows(s.norm.rows, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
     const std::int64_t at = begin * s.norm.width;
     kernels::transformer<T>().add_branch(data<float>(kept.y) + at, data<T>(added) + at,
@@ -98,8 +132,8 @@ class OutputMlpBackward final : public torch::autograd::Node {
   OutputMlpBackward(const std::vector<at::Tensor>& inputs, const Sizes& sizes, const BranchDrops& drops, bool bf16,
                     Kept kept)
       : sizes_(sizes), drops_(drops), bf16_(bf16), kept_(std::move(kept)) {
-    for (const Input i : {kNormW, kFcB}) saved_[i] = SavedVariable(inputs[i], false);
-    for (const Input i : {kProjB, kNormB, kFcB, kOutB}) has_[i] = inputs[i].defined();
+    for (const Input i : {kNormW, kFcB, kLastW}) saved_[i] = SavedVariable(inputs[i], false);
+    for (const Input i : {kProjB, kNormB, kFcB, kOutB, kLastW, kLastB}) has_[i] = inputs[i].defined();
     for (const Input i : {kProjW, kFcW, kOutW}) types_[i] = inputs[i].scalar_type();
     // Weights of the products were copied when they were rounded; else they are read again.
     if (!bf16 || !keeps_low_weights()) {
@@ -136,11 +170,11 @@ class OutputMlpBackward final : public torch::autograd::Node {
     return low.defined() ? low : for_products<T>(saved_[i].unpack());
   }
 
-  /// The gradient of the MLP's branch, to that of what was normed.
+  /// The gradient of the MLP's branch, as its products take it, of that of the stream behind the sum.
   template <typename T>
-  at::Tensor mlp_backward(const at::Tensor& dz, variable_list& of_inputs) {
+  at::Tensor branch_backward(const at::Tensor& dz, variable_list& of_inputs) {
     const NormShape& s = sizes_.norm;
-    // What goes into the branch's products: dz itself, unless it has to be rounded or something is left out.
+    // dz itself, unless it has to be rounded or something is left out.
     const bool same = std::is_same_v<T, float> && !drops_.mlp.drops();
     const at::Tensor dz_low = same ? dz : new_like<T>(dz);
     const PieceSums dout_bias(true, s.width);
@@ -153,7 +187,14 @@ class OutputMlpBackward final : public torch::autograd::Node {
       });
     }
     if (has_[kOutB]) of_inputs[kOutB] = dout_bias.total();
-    const at::Tensor dadded = kept_.out_terms.of_product(dz_low);
+    return dz_low;
+  }
+
+  /// The gradient of the MLP's branch, to that of what was normed.
+  template <typename T>
+  at::Tensor mlp_backward(const at::Tensor& dbranch, variable_list& of_inputs) {
+    const NormShape& s = sizes_.norm;
+    const at::Tensor dadded = kept_.out_terms.of_product(dbranch);
     const at::Tensor dactive = product(dadded, weight_of<T>(kOutW, kept_.out_w));
     of_inputs[kOutW] = weight_gradient(kOutW, dadded, kept_.active);
     kept_.out_terms.backward(dadded, kept_.active, dactive, of_inputs);
@@ -181,10 +222,24 @@ class OutputMlpBackward final : public torch::autograd::Node {
   template <typename T>
   variable_list backward(const at::Tensor& dz) {
     variable_list of_inputs(num_outputs());
-    const at::Tensor dnormed = mlp_backward<T>(dz, of_inputs);
-    NormGradients of_norm = norm_rows_backward<T>(
-        {kept_.y, dnormed, dz, saved_[kNormW].unpack(), has_[kNormB], drops_.attention}, sizes_.norm, kept_.statistics,
-        /*with_low=*/true, has_[kProjB]);
+    const at::Tensor norm_weight = saved_[kNormW].unpack(), none;
+    NormGradients of_norm;
+    if (has_[kLastW]) {
+      NormGradients of_last =
+          norm_rows_backward<T>({kept_.z, none, none, saved_[kLastW].unpack(), has_[kLastB], drops_.mlp, dz},
+                                sizes_.last, kept_.last_statistics, /*with_low=*/true, has_[kOutB]);
+      kept_.z = at::Tensor();
+      of_inputs[kLastW] = std::move(of_last.dweight);
+      of_inputs[kLastB] = std::move(of_last.dbias);
+      of_inputs[kOutB] = std::move(of_last.sum);
+      const at::Tensor dnormed = mlp_backward<T>(std::move(of_last.low), of_inputs);
+      of_norm = norm_rows_backward<T>({kept_.y, dnormed, none, norm_weight, has_[kNormB], drops_.attention, of_last.dx},
+                                      sizes_.norm, kept_.statistics, /*with_low=*/true, has_[kProjB]);
+    } else {
+      const at::Tensor dnormed = mlp_backward<T>(branch_backward<T>(dz, of_inputs), of_inputs);
+      of_norm = norm_rows_backward<T>({kept_.y, dnormed, dz, norm_weight, has_[kNormB], drops_.attention, none},
+                                      sizes_.norm, kept_.statistics, /*with_low=*/true, has_[kProjB]);
+    }
     of_inputs[kNormW] = std::move(of_norm.dweight);
     of_inputs[kNormB] = std::move(of_norm.dbias);
     of_inputs[kProjB] = std::move(of_norm.sum);
@@ -211,21 +266,24 @@ class OutputMlpBackward final : public torch::autograd::Node {
 
 }  // namespace
 
-bool fused_block_fits(const at::Tensor& x_BTC, const SelfAttention& attention, const Mlp& mlp, bool drops) {
+bool fused_block_fits(const at::Tensor& x_BTC, const SelfAttention& attention, const Mlp& mlp, bool drops,
+                      const Texts* texts) {
   const AttentionOptions& o = attention.options();
   for (const Linear* linear : {&attention.qkv(), &attention.proj(), &mlp.fc(), &mlp.proj()}) {
     const at::Tensor& weight = linear->weight().tensor();
     const bool is_low = weight.scalar_type() == at::kBFloat16 && (!weight.requires_grad() || lowers_to_bf16());
     if (weight.scalar_type() != at::kFloat && !is_low) return false;
   }
+  const AttentionShape shape =
+      texts != nullptr ? attention_shape(*texts, o) : attention_shape(x_BTC.size(0), x_BTC.size(1), o);
   return x_BTC.dim() == 3 && x_BTC.scalar_type() == at::kFloat && supports_own_kernels(x_BTC) &&
-         x_BTC.is_contiguous() && x_BTC.numel() > 0 && o.head % 2 == 0 && o.causal && !o.alibi &&
+         x_BTC.is_contiguous() && x_BTC.numel() > 0 && o.head % 2 == 0 && !o.alibi &&
          of_kernels(mlp.options().activation) && fused_kernels_fit_autocast() &&
-         causal_attention_covers(attention_shape(x_BTC.size(0), x_BTC.size(1), o), lowers_to_bf16(), drops);
+         attend_heads_covers(shape, lowers_to_bf16(), drops);
 }
 
 at::Tensor fused_output_mlp(const at::Tensor& x_BTC, const at::Tensor& mixed, const Linear& proj, const Norm& norm,
-                            const Mlp& mlp, const BranchDrops& drops) {
+                            const Mlp& mlp, const Norm* last, const BranchDrops& drops) {
   const Linear &fc = mlp.fc(), &out = mlp.proj();
   std::vector<at::Tensor> inputs = {x_BTC,
                                     mixed,
@@ -236,11 +294,14 @@ at::Tensor fused_output_mlp(const at::Tensor& x_BTC, const at::Tensor& mixed, co
                                     fc.weight().tensor(),
                                     fc.bias(),
                                     out.weight().tensor(),
-                                    out.bias()};
+                                    out.bias(),
+                                    last != nullptr ? last->weight() : at::Tensor(),
+                                    last != nullptr ? last->bias() : at::Tensor()};
   for (at::Tensor& tensor : term_tensors({&proj, &fc, &out})) inputs.push_back(std::move(tensor));
   const Sizes sizes{x_BTC.size(0),
                     x_BTC.size(1),
                     shape_of(norm, x_BTC.size(0) * x_BTC.size(1)),
+                    last != nullptr ? shape_of(*last, x_BTC.size(0) * x_BTC.size(1)) : NormShape{},
                     mlp.options().hidden,
                     of_kernels(mlp.options().activation).value(),
                     mlp.options().gated};
@@ -254,7 +315,7 @@ at::Tensor fused_output_mlp(const at::Tensor& x_BTC, const at::Tensor& mixed, co
     const at::AutoDispatchBelowADInplaceOrView below_autograd;
     const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::DispatchKey::AutocastCPU);
     kept.mixed = mixed.detach();
-    const Parts parts{proj, norm, mlp};
+    const Parts parts{proj, norm, mlp, last};
     z_BTC = bf16 ? forward<Bf16>(x_BTC, parts, sizes, drops, kept) : forward<float>(x_BTC, parts, sizes, drops, kept);
   }
   if (!any_requires_grad(inputs)) return z_BTC;

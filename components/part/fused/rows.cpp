@@ -16,6 +16,16 @@ using kernels::new_tensor;
 using kernels::parallel_for_rows;
 using kernels::PieceSums;
 
+namespace {
+
+/// From that element on; null for an undefined tensor.
+template <typename T>
+T* row_of(const at::Tensor& tensor, std::int64_t at) {
+  return tensor.defined() ? data<T>(tensor) + at : nullptr;
+}
+
+}  // namespace
+
 NormShape shape_of(const Norm& norm, std::int64_t rows) {
   const NormOptions& options = norm.options();
   return {rows, options.width, options.eps, options.kind == NormOptions::Kind::kLayer};
@@ -26,9 +36,8 @@ at::Tensor gradient_of_weight(const at::Tensor& dout, const at::Tensor& in, at::
 }
 
 template <typename T>
-at::Tensor norm_rows(const float* x, const Branch* branch, const at::Tensor& weight, const at::Tensor& bias,
-                     const NormShape& s, NormStatistics& statistics) {
-  at::Tensor normed = new_tensor<T>({s.rows, s.width});
+void norm_rows(const float* x, const Branch* branch, const at::Tensor& weight, const at::Tensor& bias,
+               const NormShape& s, const NormedRows& to, NormStatistics& statistics) {
   statistics.mean = new_tensor<float>({s.rows});
   statistics.rstd = new_tensor<float>({s.rows});
   parallel_for_rows(s.rows, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
@@ -37,10 +46,10 @@ at::Tensor norm_rows(const float* x, const Branch* branch, const at::Tensor& wei
         {x + at, branch != nullptr ? data<T>(branch->added) + at : nullptr,
          branch != nullptr ? data<float>(branch->bias) : nullptr,
          branch != nullptr ? data<float>(branch->sum) + at : nullptr, data<float>(weight), data<float>(bias), s.eps,
-         data<T>(normed) + at, data<float>(statistics.mean) + begin, data<float>(statistics.rstd) + begin, end - begin,
-         s.width, branch != nullptr ? branch->drop.from_row(begin) : kernels::DropMask{}, s.centred});
+         row_of<T>(to.low, at), data<float>(statistics.mean) + begin, data<float>(statistics.rstd) + begin, end - begin,
+         s.width, branch != nullptr ? branch->drop.from_row(begin) : kernels::DropMask{}, s.centred,
+         row_of<float>(to.whole, at)});
   });
-  return normed;
 }
 
 template <typename T>
@@ -54,10 +63,9 @@ NormGradients norm_rows_backward(const NormGradient& of, const NormShape& s, con
     const std::int64_t at = begin * s.width;
     kernels::transformer<T>().layer_norm_backward(
         {data<float>(of.x) + at, data<float>(statistics.mean) + begin, data<float>(statistics.rstd) + begin,
-         data<float>(of.weight), data<T>(of.dnormed) + at,
-         of.dstream.defined() ? data<float>(of.dstream) + at : nullptr, data<float>(found.dx) + at,
-         with_low ? data<T>(found.low) + at : nullptr, dweight.of(piece), dbias.of(piece), dsum.of(piece), end - begin,
-         s.width, of.drop.from_row(begin), s.centred});
+         data<float>(of.weight), row_of<T>(of.dnormed, at), row_of<float>(of.dstream, at), data<float>(found.dx) + at,
+         row_of<T>(found.low, at), dweight.of(piece), dbias.of(piece), dsum.of(piece), end - begin, s.width,
+         of.drop.from_row(begin), s.centred, row_of<float>(of.dwhole, at)});
   });
   found.dweight = dweight.total();
   found.dbias = dbias.total();
@@ -79,10 +87,10 @@ torch::autograd::edge_list edges_of(at::ArrayRef<at::Tensor> tensors) {
   return edges;
 }
 
-template at::Tensor norm_rows<float>(const float*, const Branch*, const at::Tensor&, const at::Tensor&,
-                                     const NormShape&, NormStatistics&);
-template at::Tensor norm_rows<Bf16>(const float*, const Branch*, const at::Tensor&, const at::Tensor&, const NormShape&,
-                                    NormStatistics&);
+template void norm_rows<float>(const float*, const Branch*, const at::Tensor&, const at::Tensor&, const NormShape&,
+                               const NormedRows&, NormStatistics&);
+template void norm_rows<Bf16>(const float*, const Branch*, const at::Tensor&, const at::Tensor&, const NormShape&,
+                              const NormedRows&, NormStatistics&);
 template NormGradients norm_rows_backward<float>(const NormGradient&, const NormShape&, const NormStatistics&, bool,
                                                  bool);
 template NormGradients norm_rows_backward<Bf16>(const NormGradient&, const NormShape&, const NormStatistics&, bool,

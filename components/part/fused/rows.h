@@ -12,8 +12,6 @@
 #include "components/ops/bf16_weight_cache.h"
 #include "components/ops/kernel_policy.h"
 #include "components/ops/torch_bridge.h"
-#include "components/part/attention.h"
-#include "components/part/fused/causal_attention.h"
 #include "components/part/norm.h"
 #include "components/part/weight.h"
 
@@ -62,19 +60,25 @@ struct Branch {
   kernels::DropMask drop;
 };
 
-/// The norm of x [N, C], or of x + branch, in the type of the products.
+/// Where the norm of some rows goes, [N, C]: in the type of the products, and in float32. Undefined: not asked for.
+struct NormedRows {
+  at::Tensor low, whole;
+};
+
+/// The norm of x [N, C], or of x + branch.
 template <typename T>
-at::Tensor norm_rows(const float* x, const Branch* branch, const at::Tensor& weight, const at::Tensor& bias,
-                     const NormShape& shape, NormStatistics& statistics);
+void norm_rows(const float* x, const Branch* branch, const at::Tensor& weight, const at::Tensor& bias,
+               const NormShape& shape, const NormedRows& to, NormStatistics& statistics);
 
 /// What the gradient of a norm's input comes from.
 struct NormGradient {
   const at::Tensor& x;        // what was normed, [N, C] float32
-  const at::Tensor& dnormed;  // [N, C] of the products' type
+  const at::Tensor& dnormed;  // [N, C] of the products' type, or undefined
   const at::Tensor& dstream;  // [N, C] float32, the gradient that passes by, or undefined
   const at::Tensor& weight;
   bool with_bias = false;
-  kernels::DropMask drop;  // of the branch in front
+  kernels::DropMask drop;    // of the branch in front
+  const at::Tensor& dwhole;  // [N, C] float32, to be added to dnormed, or undefined
 };
 
 struct NormGradients {
@@ -86,8 +90,6 @@ struct NormGradients {
 template <typename T>
 NormGradients norm_rows_backward(const NormGradient& of, const NormShape& shape, const NormStatistics& statistics,
                                  bool with_low, bool with_sum);
-
-AttentionShape attention_shape(std::int64_t batch, std::int64_t positions, const AttentionOptions& options);
 
 /// Whether any of these tensors, defined or not, wants a gradient now.
 bool any_requires_grad(at::ArrayRef<at::Tensor> tensors);

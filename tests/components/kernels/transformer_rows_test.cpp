@@ -9,7 +9,7 @@
 
 namespace {
 
-using components::kernels::CausalRows;
+using components::kernels::AttentionRows;
 using components::kernels::TransformerKernels;
 using tests::kernels::Bf16;
 using tests::kernels::draw;
@@ -48,9 +48,10 @@ TEMPLATE_TEST_CASE("a layer norm has mean 0 and variance 1 before its weights", 
         const auto branch_bias = draw<float>(width, 5);
         std::vector<float> sum(x.size()), mean(kRows), rstd(kRows);
         std::vector<TestType> normed(x.size());
+        std::vector<float> whole(x.size());
         kernels.layer_norm({x.data(), with_branch ? branch.data() : nullptr, with_branch ? branch_bias.data() : nullptr,
                             with_branch ? sum.data() : nullptr, weight.data(), bias.data(), 1e-5, normed.data(),
-                            mean.data(), rstd.data(), kRows, width, mask});
+                            mean.data(), rstd.data(), kRows, width, mask, true, whole.data()});
         for (std::int64_t row = 0; row < kRows; ++row) {
           CAPTURE(width, with_branch, row);
           std::vector<double> exact, sizes;
@@ -79,6 +80,9 @@ TEMPLATE_TEST_CASE("a layer norm has mean 0 and variance 1 before its weights", 
             CHECK(is_near(normed[index(row * width + c)], y * entry(weight, c) + entry(bias, c),
                           std::abs(entry(weight, c)) * (largest / spread + moved) + std::abs(entry(bias, c)),
                           roundings));
+            CHECK(is_near(whole[index(row * width + c)], y * entry(weight, c) + entry(bias, c),
+                          std::abs(entry(weight, c)) * (largest / spread + moved) + std::abs(entry(bias, c)),
+                          roundings));
           }
         }
       }
@@ -89,9 +93,12 @@ TEMPLATE_TEST_CASE("a layer norm has mean 0 and variance 1 before its weights", 
 TEMPLATE_TEST_CASE("a layer norm's gradient is that of the formula", "[kernels]", float, Bf16) {
   at_each_level<TestType>([](const TransformerKernels<TestType>& kernels) {
     for (const std::int64_t width : {2, 15, 16, 37, 80}) {
-      for (const bool with_all : {false, true}) {
+      // With all: gradients of the norm's output in both types; a third time in float32 alone.
+      for (const int kind : {0, 1, 2}) {
+        const bool with_all = kind > 0;
         const DropMask mask = with_all ? kMask : DropMask{};
         const auto x = draw<float>(kRows * width, 1), weight = draw<float>(width, 2);
+        const auto dwhole = draw<float>(kRows * width, 12);
         const auto dstream = draw<float>(kRows * width, 6);
         const auto dnormed = draw<TestType>(kRows * width, 7);
         const auto mean = draw<float>(kRows, 8, 0.1F);
@@ -100,10 +107,14 @@ TEMPLATE_TEST_CASE("a layer norm's gradient is that of the formula", "[kernels]"
         std::vector<float> dsum = draw<float>(width, 11);
         const std::vector<float> weight_before = dweight, bias_before = dbias, sum_before = dsum;
         std::vector<TestType> low(x.size());
-        kernels.layer_norm_backward({x.data(), mean.data(), rstd.data(), weight.data(), dnormed.data(),
-                                     with_all ? dstream.data() : nullptr, dx.data(), with_all ? low.data() : nullptr,
-                                     dweight.data(), with_all ? dbias.data() : nullptr,
-                                     with_all ? dsum.data() : nullptr, kRows, width, mask});
+        kernels.layer_norm_backward({x.data(), mean.data(), rstd.data(), weight.data(),
+                                     kind < 2 ? dnormed.data() : nullptr, with_all ? dstream.data() : nullptr,
+                                     dx.data(), with_all ? low.data() : nullptr, dweight.data(),
+                                     with_all ? dbias.data() : nullptr, with_all ? dsum.data() : nullptr, kRows, width,
+                                     mask, true, with_all ? dwhole.data() : nullptr});
+        const auto gradient = [&](std::int64_t i) {
+          return (kind < 2 ? entry(dnormed, i) : 0) + (with_all ? entry(dwhole, i) : 0);
+        };
         const auto of_row = static_cast<double>(width), roundings = of_row + 24;
         std::vector<double> weights(index(width)), biases(index(width)), sums(index(width)), sizes(index(width));
         for (std::int64_t row = 0; row < kRows; ++row) {
@@ -112,15 +123,15 @@ TEMPLATE_TEST_CASE("a layer norm's gradient is that of the formula", "[kernels]"
             return (entry(x, row * width + c) - entry(mean, row)) * entry(rstd, row);
           };
           for (std::int64_t c = 0; c < width; ++c) {
-            const double scaled = entry(dnormed, row * width + c) * entry(weight, c);
+            const double scaled = gradient(row * width + c) * entry(weight, c);
             sum += scaled / of_row;
             dot += scaled * norm(c) / of_row;
             terms += std::abs(scaled) * (1 + std::abs(norm(c))) / of_row;
           }
           for (std::int64_t c = 0; c < width; ++c) {
-            CAPTURE(width, with_all, row, c);
+            CAPTURE(width, kind, row, c);
             const std::int64_t i = row * width + c;
-            const double d = entry(dnormed, i), own = d * entry(weight, c), passed = with_all ? entry(dstream, i) : 0;
+            const double d = gradient(i), own = d * entry(weight, c), passed = with_all ? entry(dstream, i) : 0;
             const double exact = entry(rstd, row) * (own - norm(c) * dot - sum) + passed;
             const double size = entry(rstd, row) * (std::abs(own) + (1 + std::abs(norm(c))) * terms) + std::abs(passed);
             CHECK(is_near(dx[index(i)], exact, size, roundings));
@@ -132,7 +143,7 @@ TEMPLATE_TEST_CASE("a layer norm's gradient is that of the formula", "[kernels]"
           }
         }
         for (std::int64_t c = 0; c < width; ++c) {
-          CAPTURE(width, with_all, c);
+          CAPTURE(width, kind, c);
           const double size = sizes[index(c)];
           CHECK(is_near(dweight[index(c)], weights[index(c)] + entry(weight_before, c),
                         size + std::abs(entry(weight_before, c)), roundings));
@@ -229,46 +240,72 @@ TEMPLATE_TEST_CASE("heads are split, turned by their positions, and joined again
   });
 }
 
-TEMPLATE_TEST_CASE("a causal softmax and its gradient look back only", "[kernels]", float, Bf16) {
+namespace {
+
+/// Whether a row looks there, by its definition; `own`: the row's position.
+bool looks_at(const AttentionRows& shape, std::int64_t own, std::int64_t column) {
+  const std::int64_t behind = own - column;
+  if (shape.causal) return behind >= 0 && (shape.window == 0 || behind < shape.window);
+  return shape.window == 0 || std::abs(behind) <= shape.window;
+}
+
+std::vector<AttentionRows> attention_rows() {
+  std::vector<AttentionRows> all;
+  for (const std::int64_t columns : {3, 16, 21, 70}) {
+    for (const std::int64_t first : {std::int64_t{0}, columns - kRows}) {
+      for (const std::int64_t window : {0, 2, 30}) {
+        for (const bool causal : {true, false}) all.push_back({first, kRows, columns, columns + 2, window, causal});
+      }
+    }
+  }
+  return all;
+}
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("a softmax and its gradient look where the row may look", "[kernels]", float, Bf16) {
   at_each_level<TestType>([](const TransformerKernels<TestType>& kernels) {
-    for (const std::int64_t columns : {3, 16, 21, 70}) {
-      for (const std::int64_t first : {std::int64_t{0}, columns - kRows}) {
-        const CausalRows shape{first, kRows, columns, columns + 2};
-        const float scale = 0.5F;
-        const auto scores = draw<TestType>(kRows * shape.stride, 1, 4);
-        auto probs = scores;
-        kernels.causal_softmax(probs.data(), scale, shape);
-        const auto upstream = draw<TestType>(kRows * shape.stride, 2);
-        auto gradient = upstream;
-        kernels.causal_softmax_backward(probs.data(), gradient.data(), scale, shape);
-        for (std::int64_t row = 0; row < kRows; ++row) {
-          const std::int64_t seen = first + row + 1, begin = row * shape.stride;
-          double of_exponentials = 0, most = -1e30, dot = 0, dots = 0;
-          for (std::int64_t i = 0; i < seen; ++i) most = std::max(most, 0.5 * entry(scores, begin + i));
-          for (std::int64_t i = 0; i < seen; ++i) of_exponentials += std::exp(0.5 * entry(scores, begin + i) - most);
-          for (std::int64_t i = 0; i < seen; ++i) {
-            dot += entry(probs, begin + i) * entry(upstream, begin + i);
-            dots += std::abs(entry(probs, begin + i) * entry(upstream, begin + i));
+    for (const AttentionRows& shape : attention_rows()) {
+      const std::int64_t columns = shape.columns;
+      const float scale = 0.5F;
+      const auto scores = draw<TestType>(kRows * shape.stride, 1, 4);
+      auto probs = scores;
+      kernels.softmax(probs.data(), scale, shape);
+      const auto upstream = draw<TestType>(kRows * shape.stride, 2);
+      auto gradient = upstream;
+      kernels.softmax_backward(probs.data(), gradient.data(), scale, shape);
+      for (std::int64_t row = 0; row < kRows; ++row) {
+        const std::int64_t begin = row * shape.stride;
+        const auto looks = [&](std::int64_t i) { return looks_at(shape, shape.first + row, i); };
+        double of_exponentials = 0, most = -1e30, dot = 0, dots = 0;
+        for (std::int64_t i = 0; i < columns; ++i) {
+          if (looks(i)) most = std::max(most, 0.5 * entry(scores, begin + i));
+        }
+        for (std::int64_t i = 0; i < columns; ++i) {
+          if (!looks(i)) continue;
+          of_exponentials += std::exp(0.5 * entry(scores, begin + i) - most);
+          dot += entry(probs, begin + i) * entry(upstream, begin + i);
+          dots += std::abs(entry(probs, begin + i) * entry(upstream, begin + i));
+        }
+        for (std::int64_t i = 0; i < columns; ++i) {
+          CAPTURE(columns, shape.first, shape.window, shape.causal, row, i);
+          if (!looks(i)) {
+            // Behind a window e^x of the least exponent is left.
+            CHECK(std::abs(value_of(probs[index(begin + i)])) < 1e-37F);
+            CHECK(std::abs(value_of(gradient[index(begin + i)])) < 1e-36F);
+            continue;
           }
-          for (std::int64_t i = 0; i < columns; ++i) {
-            CAPTURE(columns, first, row, i);
-            if (i >= seen) {
-              CHECK(value_of(probs[index(begin + i)]) == 0);
-              CHECK(value_of(gradient[index(begin + i)]) == 0);
-              continue;
-            }
-            // Both terms of the exponent are rounded before e^x, whose own error is 2 units in the last place.
-            const double above = 0.5 * entry(scores, begin + i) - most, p = std::exp(above) / of_exponentials;
-            const auto roundings = static_cast<double>(seen) + 8;
-            CHECK(is_near(probs[index(begin + i)], p, p * (1 + std::abs(above) + std::abs(most)), roundings));
-            const double kept = entry(probs, begin + i), d = entry(upstream, begin + i);
-            CHECK(is_near(gradient[index(begin + i)], 0.5 * kept * (d - dot), 0.5 * kept * (std::abs(d) + dots),
-                          roundings));
-          }
-          for (std::int64_t i = columns; i < shape.stride; ++i) {
-            CHECK(entry(probs, begin + i) == entry(scores, begin + i));
-            CHECK(entry(gradient, begin + i) == entry(upstream, begin + i));
-          }
+          // Both terms of the exponent are rounded before e^x, whose own error is 2 units in the last place.
+          const double above = 0.5 * entry(scores, begin + i) - most, p = std::exp(above) / of_exponentials;
+          const auto roundings = static_cast<double>(columns) + 8;
+          CHECK(is_near(probs[index(begin + i)], p, p * (1 + std::abs(above) + std::abs(most)), roundings));
+          const double kept = entry(probs, begin + i), d = entry(upstream, begin + i);
+          CHECK(is_near(gradient[index(begin + i)], 0.5 * kept * (d - dot), 0.5 * kept * (std::abs(d) + dots),
+                        roundings));
+        }
+        for (std::int64_t i = columns; i < shape.stride; ++i) {
+          CHECK(entry(probs, begin + i) == entry(scores, begin + i));
+          CHECK(entry(gradient, begin + i) == entry(upstream, begin + i));
         }
       }
     }

@@ -102,7 +102,7 @@ TEST_CASE("a causal softmax sums to one over what it may see", "[kernels]") {
     for (const std::int64_t positions : {1, 16, 21}) {
       const auto scores = draw(static_cast<std::size_t>(positions * positions), 20);
       auto probs = scores;
-      level->of_float.causal_softmax(probs.data(), 0.5F, {0, positions, positions, positions});
+      level->of_float.softmax(probs.data(), 0.5F, {0, positions, positions, positions});
       for (std::int64_t t = 0; t < positions; ++t) {
         double sum = 0, of_exponentials = 0;
         const auto at = [&](std::int64_t i) { return static_cast<std::size_t>(t * positions + i); };
@@ -160,6 +160,24 @@ TEST_CASE("a mask of dropout compares Philox's words with a threshold", "[kernel
           CHECK(to[i] == (c >= columns ? from[i] : stays ? from[i] * mask.scale : 0.0F));
         }
       }
+    }
+  }
+}
+
+TEST_CASE("rows of another matrix have its mask", "[kernels]") {
+  const DropMask whole{0x0123'4567'89AB'CDEFU, 3, 0x6000'0000U, 1.6F, 0};
+  const std::vector<std::int64_t> rows = {4, 0, 0x1'0000'0002, 7};
+  DropMask some = whole;
+  some.rows = rows.data();
+  constexpr std::int64_t kColumns = 70;
+  const std::vector<float> ones(kColumns, 1.0F);
+  for (const TransformerLevel* level : levels()) {
+    for (std::int64_t r = 0; r < static_cast<std::int64_t>(rows.size()); ++r) {
+      std::vector<float> found(kColumns), expected(kColumns);
+      level->of_float.drop(ones.data(), found.data(), some.from_row(r), 1, kColumns, kColumns);
+      level->of_float.drop(ones.data(), expected.data(), whole.from_row(rows[static_cast<std::size_t>(r)]), 1, kColumns,
+                           kColumns);
+      CHECK(found == expected);
     }
   }
 }

@@ -1,9 +1,10 @@
 // B: samples   T: positions   H: heads   K: heads of keys and values   D: features of a head
 //
 // With product kernels of our own a head is worked through in blocks of rows: what a block looks at is multiplied, and
-// nothing of the future, while it lies in the second-level cache. Else whole batches go to LibTorch.
+// nothing of the future, while it lies in the second-level cache. Else whole batches go to LibTorch, and texts of
+// unlike length one by one.
 
-#include "components/part/fused/causal_attention.h"
+#include "components/part/fused/attend_heads.h"
 
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu_backward.h>
@@ -12,6 +13,8 @@
 #include <algorithm>
 #include <tuple>
 #include <type_traits>
+#include <utility>
+#include <vector>
 
 #include "components/kernels/product.h"
 #include "components/ops/torch_bridge.h"
@@ -41,19 +44,29 @@ struct Size {
 template <typename T>
 class Workspace {
  public:
-  Workspace(const ProductKernel<T>& kernel, const AttentionShape& s)
+  /// Of one text, in memory of room().
+  Workspace(const ProductKernel<T>& kernel, const AttentionShape& s, at::Tensor memory)
       : kernel_(kernel),
         of_panels_(panels(kernel, s)),
         of_head_(s.positions * s.head),
         of_block_(kBlockRows * columns(s)),
-        memory_(new_tensor<float>({numbers(kernel, s)})) {}
+        memory_(std::move(memory)) {}
 
+  /// Room for each text of that shape, of which a thread takes one after the other.
+  static at::Tensor room(const ProductKernel<T>& kernel, const AttentionShape& s) {
+    return new_tensor<float>({numbers(kernel, s)});
+  }
   static std::int64_t numbers(const ProductKernel<T>& kernel, const AttentionShape& s) {
-    return kernel.scratch + 2 * panels(kernel, s) + 2 * s.positions * s.head + blocks(s) * kBlockRows * columns(s);
+    std::int64_t most = 0;
+    for (std::int64_t text = 0; text < s.batch; ++text) {
+      most = std::max(most, numbers_of_text(kernel, s.of_text(text)));
+      if (s.begins.empty()) break;
+    }
+    return most;
   }
   /// Of a block's rows: all that one of them may look at.
   static std::int64_t columns(const AttentionShape& s) {
-    return s.narrow() ? std::min(s.positions, s.window + kBlockRows) : s.positions;
+    return s.narrow() ? std::min(s.positions, (s.causal ? 1 : 2) * s.window + kBlockRows) : s.positions;
   }
 
   /// b for all blocks of a head, [D, T] or [T, D].
@@ -89,6 +102,9 @@ class Workspace {
   }
 
  private:
+  static std::int64_t numbers_of_text(const ProductKernel<T>& kernel, const AttentionShape& s) {
+    return kernel.scratch + 2 * panels(kernel, s) + 2 * s.positions * s.head + blocks(s) * kBlockRows * columns(s);
+  }
   static std::int64_t blocks(const AttentionShape& s) { return s.keeps_weights() ? 3 : 4; }
 
   /// A window begins anywhere, and a product may use a prefix of panels only.
@@ -139,15 +155,22 @@ const T* dropped(const T* block, float* room, const DropMask& drop, std::int64_t
   return to;
 }
 
-/// Where a block of rows looks: positions `begin` to `end`, or the whole past.
+/// Where a block of rows looks: positions `begin` to `end`.
 struct Span {
   std::int64_t begin, end;
   std::int64_t size() const { return end - begin; }
 };
 
 Span span_of(const AttentionShape& s, std::int64_t first, std::int64_t rows) {
-  const std::int64_t begin = s.narrow() ? std::max<std::int64_t>(0, first - s.window + 1) : 0;
-  return {begin, first + rows};
+  if (s.causal) return {s.narrow() ? std::max<std::int64_t>(0, first - s.window + 1) : 0, first + rows};
+  if (!s.narrow()) return {0, s.positions};
+  return {std::max<std::int64_t>(0, first - s.window), std::min(s.positions, first + rows + s.window)};
+}
+
+/// The rows of a block from position `first` on, as the softmax sees them.
+kernels::AttentionRows rows_of_block(const AttentionShape& s, const Span& seen, std::int64_t first, std::int64_t rows,
+                                     std::int64_t stride) {
+  return {first - seen.begin, rows, s.narrow() ? seen.size() : stride, stride, s.narrow() ? s.window : 0, s.causal};
 }
 
 /// A block's weights before dropout, in `block`: a row every `stride` elements. `keys`: packed, if they are.
@@ -163,9 +186,7 @@ void weights_of_block(const Head<T>& in, T* block, std::int64_t first, std::int6
   } else {
     workspace.multiply(queries, keys, scores, stride, {rows, seen.size(), width});
   }
-  transformer<float>().causal_softmax(
-      scores, s.scale,
-      {first - seen.begin, rows, s.narrow() ? seen.size() : stride, stride, s.narrow() ? s.window : 0});
+  transformer<float>().softmax(scores, s.scale, rows_of_block(s, seen, first, rows, stride));
   finish(scores, block, rows * stride);
 }
 
@@ -231,8 +252,8 @@ void attend_head_backward(const Head<T>& in, const T* probs, const T* dout, cons
       workspace.multiply({dout_block, s.features(), 1}, values, dscores, stride, {rows, seen.size(), width});
     }
     if (drop.drops()) transformer<float>().drop(dscores, dscores, of_block, rows, seen.size(), stride);
-    transformer<float>().causal_softmax_backward(as_float(block, rows * stride, workspace.block(0)), dscores, s.scale,
-                                                 {first - seen.begin, rows, s.narrow() ? seen.size() : stride, stride});
+    transformer<float>().softmax_backward(as_float(block, rows * stride, workspace.block(0)), dscores, s.scale,
+                                          rows_of_block(s, seen, first, rows, stride));
     T* const low = as_type<T>(dscores, workspace.block(2));
     finish(dscores, low, rows * stride);
     workspace.multiply({low, stride, 1}, {in.k + from, width, 1}, to.dq + first * width, width,
@@ -277,7 +298,8 @@ template <typename T>
 void drop_all(const at::Tensor& from, const at::Tensor& to, const DropMask& drop, const AttentionShape& s) {
   const std::int64_t n = s.positions;
   each_sample(s, [&](std::int64_t i) {
-    transformer<T>().drop(data<T>(from) + i * n * n, data<T>(to) + i * n * n, drop.from_row(i * n), n, n, n);
+    transformer<T>().drop(data<T>(from) + i * n * n, data<T>(to) + i * n * n, drop.from_row(i * s.rows_of_mask()), n, n,
+                          n);
   });
 }
 
@@ -305,7 +327,7 @@ at::Tensor attend_in_batches(const at::Tensor& q, const at::Tensor& k, const at:
   const std::int64_t n = s.positions;
   probs = at::bmm(q, for_each_query(k, s).transpose(1, 2));
   each_sample(s, [&](std::int64_t i) {
-    transformer<T>().causal_softmax(data<T>(probs) + i * n * n, s.scale, {0, n, n, n});
+    transformer<T>().softmax(data<T>(probs) + i * n * n, s.scale, {0, n, n, n, 0, s.causal});
   });
   return merge_heads(at::bmm(dropped_in_batches<T>(probs, drop, s), for_each_query(v, s)), s);
 }
@@ -320,8 +342,8 @@ void attend_in_batches_backward(const at::Tensor& q, const at::Tensor& k, const 
   const at::Tensor dscores = at::bmm(dout, for_each_query(v, s).transpose(1, 2));
   if (drop.drops()) drop_all<T>(dscores, dscores, drop, s);
   each_sample(s, [&](std::int64_t i) {
-    transformer<T>().causal_softmax_backward(data<T>(probs) + i * n * n, data<T>(dscores) + i * n * n, s.scale,
-                                             {0, n, n, n});
+    transformer<T>().softmax_backward(data<T>(probs) + i * n * n, data<T>(dscores) + i * n * n, s.scale,
+                                      {0, n, n, n, 0, s.causal});
   });
   dq = at::bmm(dscores, for_each_query(k, s));
   dk = sum_of_queries(at::bmm(dscores.transpose(1, 2), q), s);
@@ -331,8 +353,8 @@ void attend_in_batches_backward(const at::Tensor& q, const at::Tensor& k, const 
 at::Tensor attend_in_tiles(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const AttentionShape& s,
                            KeptAttention& kept) {
   std::tie(kept.out, kept.logsumexp) = at::_scaled_dot_product_flash_attention_for_cpu(
-      by_sample(q, s), by_sample(for_each_query(k, s), s), by_sample(for_each_query(v, s), s), 0.0, /*is_causal=*/true,
-      {}, static_cast<double>(s.scale));
+      by_sample(q, s), by_sample(for_each_query(k, s), s), by_sample(for_each_query(v, s), s), 0.0, s.causal, {},
+      static_cast<double>(s.scale));
   return kept.out.transpose(1, 2).reshape({s.rows(), s.features()});
 }
 
@@ -341,8 +363,7 @@ void attend_in_tiles_backward(const at::Tensor& q, const at::Tensor& k, const at
                               at::Tensor& dv) {
   std::tie(dq, dk, dv) = at::_scaled_dot_product_flash_attention_for_cpu_backward(
       by_sample(part_heads(dmixed, s), s), by_sample(q, s), by_sample(for_each_query(k, s), s),
-      by_sample(for_each_query(v, s), s), kept.out, kept.logsumexp, 0.0, /*is_causal=*/true, {},
-      static_cast<double>(s.scale));
+      by_sample(for_each_query(v, s), s), kept.out, kept.logsumexp, 0.0, s.causal, {}, static_cast<double>(s.scale));
   for (at::Tensor* gradient : {&dq, &dk, &dv}) {
     *gradient = gradient->reshape({s.samples(), s.positions, s.head}).contiguous();
   }
@@ -350,79 +371,149 @@ void attend_in_tiles_backward(const at::Tensor& q, const at::Tensor& k, const at
   dv = sum_of_queries(dv, s);
 }
 
+/// Where the kept weights of each text begin, and how many there are.
+std::vector<std::int64_t> begins_of_weights(const AttentionShape& s) {
+  std::vector<std::int64_t> begins = {0};
+  for (std::int64_t text = 0; text < s.batch; ++text) {
+    const std::int64_t rows = s.rows_of(text);
+    begins.push_back(begins.back() + (s.of_text(text).keeps_weights() ? s.heads * rows * rows : 0));
+  }
+  return begins;
+}
+
+/// What belongs to one head of queries of a text.
+struct Place {
+  std::int64_t text, head;
+  std::int64_t queries, keys;  ///< where its q, and its k and v, begin
+  std::int64_t features;       ///< of the heads side by side, where its own begin
+  std::int64_t mask_row;
+};
+
+Place place_of(const AttentionShape& s, std::int64_t sample) {
+  const std::int64_t text = sample / s.heads, head = sample % s.heads;
+  const std::int64_t before = s.rows_before(text), of_head = s.rows_of(text) * s.head;
+  return {text,
+          head,
+          before * s.features() + head * of_head,
+          before * s.kv_heads * s.head + head / s.shared() * of_head,
+          before * s.features() + head * s.head,
+          sample * s.rows_of_mask()};
+}
+
 template <typename T>
-T* weights_of(const at::Tensor& weights, std::int64_t sample, const AttentionShape& s) {
-  return weights.defined() ? data<T>(weights) + sample * s.positions * s.positions : nullptr;
+T* weights_of(const at::Tensor& weights, const std::vector<std::int64_t>& begins, const Place& place,
+              const AttentionShape& of_text) {
+  if (!of_text.keeps_weights()) return nullptr;
+  return data<T>(weights) + begins[static_cast<std::size_t>(place.text)] +
+         place.head * of_text.positions * of_text.positions;
+}
+
+template <typename T>
+Head<T> head_at(const Place& place, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
+  return {data<T>(q) + place.queries, data<T>(k) + place.keys, data<T>(v) + place.keys};
+}
+
+/// The heads of one text, [H or K, T, D], where they lie in those of all.
+at::Tensor heads_of_text(const at::Tensor& x, const AttentionShape& s, std::int64_t text, std::int64_t heads) {
+  return x.view({-1})
+      .narrow(0, s.rows_before(text) * heads * s.head, s.rows_of(text) * heads * s.head)
+      .view({heads, s.rows_of(text), s.head});
 }
 
 }  // namespace
 
-bool causal_attention_covers(const AttentionShape& s, bool bf16, bool drops) {
+bool attend_heads_covers(const AttentionShape& s, bool bf16, bool drops) {
   const bool own = bf16 ? covers(kernels::product_kernel<Bf16>(), s) : covers(kernels::product_kernel<float>(), s);
   if (own) return !(s.narrow() && drops);
   return !s.narrow() && (s.keeps_weights() || !drops);
 }
 
 template <typename T>
-at::Tensor causal_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const AttentionShape& s,
-                            const DropMask& drop, KeptAttention& kept) {
+at::Tensor attend_heads(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const AttentionShape& s,
+                        const DropMask& drop, KeptAttention& kept) {
   const ProductKernel<T>* kernel = kernels::product_kernel<T>();
-  if (!covers(kernel, s)) {
+  if (!covers(kernel, s) && s.begins.empty()) {
     return s.keeps_weights() ? attend_in_batches<T>(q, k, v, s, drop, kept.weights) : attend_in_tiles(q, k, v, s, kept);
   }
-  const std::int64_t of_head = s.positions * s.head;
-  if (s.keeps_weights()) kept.weights = new_tensor<T>({s.samples(), s.positions, s.positions});
   at::Tensor mixed = new_tensor<T>({s.rows(), s.features()});
+  if (!covers(kernel, s)) {
+    kept.of_texts.resize(static_cast<std::size_t>(s.batch));
+    for (std::int64_t text = 0; text < s.batch; ++text) {
+      const auto of = [&](const at::Tensor& x, std::int64_t heads) { return heads_of_text(x, s, text, heads); };
+      mixed.narrow(0, s.rows_before(text), s.rows_of(text))
+          .copy_(attend_heads<T>(of(q, s.heads), of(k, s.kv_heads), of(v, s.kv_heads), s.of_text(text),
+                                 drop.from_row(text * s.heads * s.rows_of_mask()),
+                                 kept.of_texts[static_cast<std::size_t>(text)]));
+    }
+    return mixed;
+  }
+  const std::vector<std::int64_t> begins = begins_of_weights(s);
+  if (begins.back() > 0) kept.weights = new_tensor<T>({begins.back()});
   const at::Tensor measured = kernels::meta_workspace(s.samples(), Workspace<T>::numbers(*kernel, s));
   parallel_for_rows(s.samples(), [&](std::int64_t, std::int64_t begin, std::int64_t end) {
-    const Workspace<T> workspace(*kernel, s);
+    const at::Tensor room = Workspace<T>::room(*kernel, s);
     for (std::int64_t i = begin; i < end; ++i) {
-      const std::int64_t of_keys = i / s.shared() * of_head;
-      T* const out = data<T>(mixed) + i / s.heads * s.positions * s.features() + i % s.heads * s.head;
-      attend_head<T>({data<T>(q) + i * of_head, data<T>(k) + of_keys, data<T>(v) + of_keys},
-                     weights_of<T>(kept.weights, i, s), out, s, drop.from_row(i * s.positions), workspace);
+      const Place place = place_of(s, i);
+      const AttentionShape of_text = s.of_text(place.text);
+      attend_head<T>(head_at<T>(place, q, k, v), weights_of<T>(kept.weights, begins, place, of_text),
+                     data<T>(mixed) + place.features, of_text, drop.from_row(place.mask_row),
+                     Workspace<T>(*kernel, of_text, room));
     }
   });
   return mixed;
 }
 
 template <typename T>
-void causal_attention_backward(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const KeptAttention& kept,
-                               const at::Tensor& dmixed, const AttentionShape& s, const DropMask& drop, at::Tensor& dq,
-                               at::Tensor& dk, at::Tensor& dv) {
+void attend_heads_backward(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const KeptAttention& kept,
+                           const at::Tensor& dmixed, const AttentionShape& s, const DropMask& drop, at::Tensor& dq,
+                           at::Tensor& dk, at::Tensor& dv) {
   const ProductKernel<T>* kernel = kernels::product_kernel<T>();
-  if (!covers(kernel, s)) {
+  if (!covers(kernel, s) && s.begins.empty()) {
     if (!s.keeps_weights()) return attend_in_tiles_backward(q, k, v, kept, dmixed, s, dq, dk, dv);
     return attend_in_batches_backward<T>(q, k, v, kept.weights, dmixed, s, drop, dq, dk, dv);
   }
-  const std::int64_t of_head = s.positions * s.head;
-  dq = new_tensor<T>({s.samples(), s.positions, s.head});
-  for (at::Tensor* gradient : {&dk, &dv}) *gradient = new_tensor<T>({s.kv_samples(), s.positions, s.head});
+  for (at::Tensor* gradient : {&dq, &dk, &dv}) *gradient = kernels::new_like<T>(gradient == &dq ? q : k);
+  if (!covers(kernel, s)) {
+    for (std::int64_t text = 0; text < s.batch; ++text) {
+      const auto of = [&](const at::Tensor& x, std::int64_t heads) { return heads_of_text(x, s, text, heads); };
+      at::Tensor of_q, of_k, of_v;
+      attend_heads_backward<T>(of(q, s.heads), of(k, s.kv_heads), of(v, s.kv_heads),
+                               kept.of_texts[static_cast<std::size_t>(text)],
+                               dmixed.narrow(0, s.rows_before(text), s.rows_of(text)), s.of_text(text),
+                               drop.from_row(text * s.heads * s.rows_of_mask()), of_q, of_k, of_v);
+      of(dq, s.heads).copy_(of_q);
+      of(dk, s.kv_heads).copy_(of_k);
+      of(dv, s.kv_heads).copy_(of_v);
+    }
+    return;
+  }
+  const std::vector<std::int64_t> begins = begins_of_weights(s);
   const at::Tensor measured = kernels::meta_workspace(s.kv_samples(), Workspace<T>::numbers(*kernel, s));
   // One thread takes all heads that share keys: their gradients add up.
   parallel_for_rows(s.kv_samples(), [&](std::int64_t, std::int64_t begin, std::int64_t end) {
-    const Workspace<T> workspace(*kernel, s);
+    const at::Tensor room = Workspace<T>::room(*kernel, s);
     for (std::int64_t i = begin * s.shared(); i < end * s.shared(); ++i) {
-      const std::int64_t of_keys = i / s.shared() * of_head;
+      const Place place = place_of(s, i);
+      const AttentionShape of_text = s.of_text(place.text);
       const bool first = i % s.shared() == 0, last = i % s.shared() == s.shared() - 1;
-      const T* of_out = data<T>(dmixed) + i / s.heads * s.positions * s.features() + i % s.heads * s.head;
-      const HeadGradients<T> to{data<T>(dq) + i * of_head, data<T>(dk) + of_keys, data<T>(dv) + of_keys, first, last};
-      attend_head_backward<T>({data<T>(q) + i * of_head, data<T>(k) + of_keys, data<T>(v) + of_keys},
-                              weights_of<T>(kept.weights, i, s), of_out, to, s, drop.from_row(i * s.positions),
-                              workspace);
+      const HeadGradients<T> to{data<T>(dq) + place.queries, data<T>(dk) + place.keys, data<T>(dv) + place.keys, first,
+                                last};
+      attend_head_backward<T>(head_at<T>(place, q, k, v), weights_of<T>(kept.weights, begins, place, of_text),
+                              data<T>(dmixed) + place.features, to, of_text, drop.from_row(place.mask_row),
+                              Workspace<T>(*kernel, of_text, room));
     }
   });
 }
 
-template at::Tensor causal_attention<float>(const at::Tensor&, const at::Tensor&, const at::Tensor&,
-                                            const AttentionShape&, const DropMask&, KeptAttention&);
-template at::Tensor causal_attention<Bf16>(const at::Tensor&, const at::Tensor&, const at::Tensor&,
-                                           const AttentionShape&, const DropMask&, KeptAttention&);
-template void causal_attention_backward<float>(const at::Tensor&, const at::Tensor&, const at::Tensor&,
-                                               const KeptAttention&, const at::Tensor&, const AttentionShape&,
-                                               const DropMask&, at::Tensor&, at::Tensor&, at::Tensor&);
-template void causal_attention_backward<Bf16>(const at::Tensor&, const at::Tensor&, const at::Tensor&,
-                                              const KeptAttention&, const at::Tensor&, const AttentionShape&,
-                                              const DropMask&, at::Tensor&, at::Tensor&, at::Tensor&);
+template at::Tensor attend_heads<float>(const at::Tensor&, const at::Tensor&, const at::Tensor&, const AttentionShape&,
+                                        const DropMask&, KeptAttention&);
+template at::Tensor attend_heads<Bf16>(const at::Tensor&, const at::Tensor&, const at::Tensor&, const AttentionShape&,
+                                       const DropMask&, KeptAttention&);
+template void attend_heads_backward<float>(const at::Tensor&, const at::Tensor&, const at::Tensor&,
+                                           const KeptAttention&, const at::Tensor&, const AttentionShape&,
+                                           const DropMask&, at::Tensor&, at::Tensor&, at::Tensor&);
+template void attend_heads_backward<Bf16>(const at::Tensor&, const at::Tensor&, const at::Tensor&, const KeptAttention&,
+                                          const at::Tensor&, const AttentionShape&, const DropMask&, at::Tensor&,
+                                          at::Tensor&, at::Tensor&);
 
 }  // namespace components::part
