@@ -97,7 +97,13 @@ Result<std::string> generation_prompt(const Template& chat_template, const Chat&
   const auto first = std::find_if(messages.begin(), messages.end(), is_answer);
   if (first != messages.begin()) messages.erase(first, messages.end());
   before.add_generation_prompt = false;
-  const Result<Rendering> without = chat_template.render(before, options);
+  Result<Rendering> without = chat_template.render(before, options);
+  if (!without && messages.size() < chat.messages.items().size()) {
+    // One that looks at messages by their numbers needs all of them.
+    if (!chat_template.names("add_generation_prompt")) return std::string();
+    before.messages = chat.messages;
+    without = chat_template.render(before, options);
+  }
   if (!without) return without.failure();
   before.add_generation_prompt = true;
   const Result<Rendering> with = chat_template.render(before, options);
@@ -139,10 +145,12 @@ Result<Ranges> answers_of(const Template& chat_template, const Chat& chat, const
   for (std::size_t i = 0; i < messages.size(); ++i) {
     if (!is_answer(messages[i])) continue;
     const auto message = static_cast<std::int32_t>(i);
-    for (const Piece& piece : pieces) {
-      if (piece.by_text && piece.message == message && piece.pass == kNoMessage) return unowned(i, rendering, piece);
-    }
     const std::vector<Run> runs = runs_of(pieces, message);
+    for (const Piece& piece : pieces) {
+      // A loop that counts has passes of numbers, which are of no message.
+      const bool has_none = piece.pass == kNoMessage || runs.empty();
+      if (piece.by_text && piece.message == message && has_none) return unowned(i, rendering, piece);
+    }
     for (std::size_t r = 0; r < runs.size(); ++r) {
       const Run& run = runs[r];
       for (std::size_t p = r > 0 ? runs[r - 1].last + 1 : run.first; p < run.first; ++p) {

@@ -94,8 +94,12 @@ Node time_of(std::int64_t value, arrow::TimeUnit::type unit) {
   return Node::string(time_text(value, in_second));
 }
 
+/// Bytes that are no text are an object, which no reader of texts takes for one.
 Node bytes_of(std::string_view bytes) {
-  return Node::string(is_utf8(bytes) ? std::string(bytes) : arrow::util::base64_encode(bytes));
+  if (is_utf8(bytes)) return Node::string(std::string(bytes));
+  Node object = Node::mapping();
+  object.set("bytes", Node::string(arrow::util::base64_encode(bytes)));
+  return object;
 }
 
 template <typename ArrayType>

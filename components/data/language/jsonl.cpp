@@ -216,7 +216,7 @@ class Encoder {
     const auto first = chat.messages.begin() + static_cast<std::ptrdiff_t>(from);
     const auto is_learnt = [](const tokenizer::Message& message) { return message.is_learnt; };
     if (!std::all_of(first, chat.messages.end(), is_learnt)) return;
-    const tokenizer::Chat before{{chat.messages.begin(), first}, chat.tools};
+    const tokenizer::Chat before{{chat.messages.begin(), first}, chat.tools, chat.variables};
     const auto prompt = chat_.value()->render(before, /*answer=*/true);
     if (!prompt || !whole.text.starts_with(prompt.value().text)) return;
     whole.answers = {{characters(prompt.value().text), characters(whole.text)}};
@@ -224,12 +224,14 @@ class Encoder {
 
   Result<Sequence> conversation(const TextRecord& record) const {
     if (!chat_) return Failure{"a conversation, but " + chat_.failure().message, chat_.failure().hint};
-    tokenizer::Chat chat{record.messages, record.tools};
+    tokenizer::Chat chat{record.messages, record.tools, record.variables};
     auto whole = written(record, chat);
     if (!whole) return whole.failure();
-    // Nothing behind the last answer that counts changes the loss.
-    const bool leaves_out = std::any_of(chat.messages.begin(), chat.messages.end(),
-                                        [](const tokenizer::Message& message) { return !message.is_learnt; });
+    // Nothing behind the last answer that counts changes the loss, where answers alone are learnt.
+    const bool takes_all = loss_on_ == LossOn::kAll || ends_ == TrainOnEos::kAll;
+    const bool leaves_out =
+        !takes_all && std::any_of(chat.messages.begin(), chat.messages.end(),
+                                  [](const tokenizer::Message& message) { return !message.is_learnt; });
     const std::size_t last = whole.value().last;
     if (leaves_out && last > 0 && last < chat.messages.size()) {
       chat.messages.resize(last);
@@ -322,7 +324,7 @@ class Encoder {
     }
     std::vector<tokenizer::Message> all = record.messages;
     all.insert(all.end(), answer.begin(), answer.end());
-    const auto rendered = chat_.value()->render({all, record.tools}, /*answer=*/answer.empty());
+    const auto rendered = chat_.value()->render({all, record.tools, record.variables}, /*answer=*/answer.empty());
     if (!rendered) return rendered.failure();
     return encoded_ids(rendered.value().text, {.add_special_tokens = false});
   }
@@ -514,6 +516,14 @@ std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
                                  ".columns.text_pair is set, but the model has no head that reads "
                                  "two texts",
                              "add one, init_from: {path: FOLDER, head: sequence_classification}, or remove text_pair");
+    return nullptr;
+  }
+  if (!has_head && config.columns && config.columns->text &&
+      (config.columns->prompt || config.columns->completion || config.columns->messages || config.columns->chosen ||
+       config.columns->rejected)) {
+    inputs.diagnostics.error(location_of(*inputs.block.find("columns"), "text"),
+                             "data." + inputs.name + ".columns names a whole text, and parts of another record",
+                             "remove text, or the others");
     return nullptr;
   }
   auto chat = chat_writer(config, **tokenizer, inputs);

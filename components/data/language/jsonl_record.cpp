@@ -20,6 +20,7 @@ using runner::core::Result;
 using tokenizer::Message;
 
 constexpr const char *kShareGpt = "conversations", *kUser = "user", *kAssistant = "assistant", *kSystem = "system";
+constexpr const char* kVariables = "chat_template_kwargs";
 constexpr int kDepthMax = 64;
 constexpr std::int64_t kValuesMax = 1'000'000;
 
@@ -349,6 +350,10 @@ Result<TextRecord> labelled_form(const Node& object, const Names& names, const R
     return Failure{messages + " does not end with an answer to another message, which the label is of",
                    "leave such records out: on_bad_record: skip"};
   }
+  if (!all.back().is_learnt) {
+    return Failure{messages + " ends with an answer that is not to be learnt, by its weight, train or training",
+                   "remove that field, or leave such records out: on_bad_record: skip"};
+  }
   record.value().completion_from = all.size() - 1;
   return record;
 }
@@ -402,6 +407,15 @@ Result<TextRecord> read_form(const Node& object, const Names& names, const Recor
       "name its fields: columns: {text: FIELD}, {prompt: FIELD, completion: FIELD} or {messages: FIELD}"};
 }
 
+/// Whether the prompt of a pair has that text.
+bool repeats_text(const TextRecord& record, const Node* field) {
+  if (field == nullptr || !field->is_string()) return false;
+  const std::string& text = field->as_string();
+  return record.prompt.find(text) != std::string::npos ||
+         std::any_of(record.messages.begin(), record.messages.end(),
+                     [&](const Message& message) { return message.content.find(text) != std::string::npos; });
+}
+
 /// The fields that a record of this kind is made of.
 std::vector<std::string> fields_of(const TextRecord& record, const Node& object, const Names& names,
                                    const RecordColumns& columns) {
@@ -420,8 +434,11 @@ std::vector<std::string> fields_of(const TextRecord& record, const Node& object,
     case TextRecord::Kind::kPair:
     case TextRecord::Kind::kMessagePair: break;
   }
-  // A question that is none of the prompt was refused.
-  return {names.pair.prompt, names.pair.chosen, names.pair.rejected, "question", "instruction", "query", "input"};
+  std::vector<std::string> read = {names.pair.prompt, names.pair.chosen, names.pair.rejected};
+  for (const char* question : {"question", "instruction", "query", "input"}) {
+    if (repeats_text(record, object.find(question))) read.emplace_back(question);
+  }
+  return read;
 }
 
 /// Whether an answer is marked as a bad one, as in data for KTO.
@@ -441,6 +458,26 @@ std::optional<Failure> add_tools(TextRecord& record, const Node& object, const R
   if (!tools) return tools.failure();
   record.tools = std::move(tools.value());
   read.push_back(key);
+  return std::nullopt;
+}
+
+/// What a record says to the chat template, which is then among the fields that are read.
+std::optional<Failure> add_variables(TextRecord& record, const Node& object, const RecordColumns& columns,
+                                     std::vector<std::string>& read) {
+  const Node* given = object.find(kVariables);
+  const bool is_chat = record.kind == TextRecord::Kind::kMessages || record.kind == TextRecord::Kind::kMessagePair;
+  if (!is_chat || given == nullptr || given->is_null()) return std::nullopt;
+  if (!given->is_mapping()) return Failure{std::string(kVariables) + " is " + type_of(*given) + ", not an object", ""};
+  read.emplace_back(kVariables);
+  Node variables = Node::mapping();
+  for (const Node::Entry& entry : given->entries()) {
+    if (columns.of_messages.reads && columns.of_messages.reads(entry.key)) {
+      variables.set(entry.key, entry.value);
+    } else if (asks_for_something(&entry.value)) {
+      record.unread.push_back(std::string(kVariables) + "." + entry.key);
+    }
+  }
+  record.variables = std::move(variables);
   return std::nullopt;
 }
 
@@ -474,11 +511,18 @@ Result<TextRecord> parse_text_record(const std::string& line, const RecordColumn
       label != nullptr && label->is_bool() && label->as_bool() && record.value().kind != TextRecord::Kind::kText) {
     read.emplace_back("label");
   }
+  if (auto wrong = add_variables(record.value(), object, columns, read)) return *wrong;
   const bool chosen_by_form = columns.text.empty() && columns.prompt.empty() && columns.completion.empty() &&
                               columns.messages.empty() && columns.chosen.empty() && columns.rejected.empty() &&
                               !columns.labelled;
   for (std::string& field : unread_fields(object, read, chosen_by_form)) {
     record.value().unread.push_back(std::move(field));
+  }
+  // Who names the field of an instruction may not know that some records have more to it.
+  const bool is_instruction = columns.prompt == "instruction" || columns.prompt == "question";
+  const Node* more = object.find("input");
+  if (is_instruction && asks_for_something(more) && !repeats_text(record.value(), more)) {
+    record.value().unread.emplace_back("input");
   }
   return record;
 }

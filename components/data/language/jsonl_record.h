@@ -31,6 +31,7 @@ struct TextRecord {
   std::size_t completion_from = 0;       ///< of a conversation: the messages behind a prompt that are its completion
   bool desirable = true;                 ///< of a labelled record, its label
   runner::core::Node tools = {};         ///< of a conversation: a list, or null
+  runner::core::Node variables = {};     ///< of a conversation, for its template: a mapping, or null
   std::vector<std::string> unread = {};  ///< fields with a meaning that this leaves out, unread_fields.h
 
   bool is_pair() const { return kind == Kind::kPair || kind == Kind::kMessagePair; }

@@ -14,10 +14,12 @@ namespace {
 using runner::core::Node;
 
 /// Words of Alpaca, ShareGPT, TRL, LLaMA-Factory and OpenAI that say more about a sample than its texts do.
-constexpr std::array<std::string_view, 19> kBeside = {
-    "system", "system_prompt", "history", "tools",  "functions", "label", "labels",    "reasoning_content",
-    "images", "image",         "videos",  "audios", "audio",     "video", "documents", "weight",
-    "train",  "training",      "margin"};
+constexpr std::array<std::string_view, 20> kBeside = {
+    "system",    "system_prompt", "history",   "tools",
+    "functions", "label",         "labels",    "reasoning_content",
+    "images",    "image",         "videos",    "audios",
+    "audio",     "video",         "documents", "weight",
+    "train",     "training",      "margin",    "chat_template_kwargs"};
 /// The texts of one form or another.
 constexpr std::array<std::string_view, 14> kForms = {
     "text",  "prompt", "completion",    "chosen",   "rejected", "messages", "instruction",

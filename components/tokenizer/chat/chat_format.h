@@ -23,7 +23,8 @@ struct Message {
 /// What is written as one text.
 struct Chat {
   std::vector<Message> messages;
-  runner::core::Node tools = {};  ///< that an answer may call, for a template to read: a list, or null
+  runner::core::Node tools = {};      ///< that an answer may call, for a template to read: a list, or null
+  runner::core::Node variables = {};  ///< of this one alone, for a template to read: a mapping, or null
 };
 
 /// Bytes [begin, end) of a text that the assistant writes for a message: a part of the answer, or all of it and the

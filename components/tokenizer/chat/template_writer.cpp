@@ -108,12 +108,13 @@ class TemplateWriter final : public ChatWriter {
     chat.tools = input.tools;
     chat.add_generation_prompt = answer;
     chat.variables = variables_;
+    for (const Node::Entry& entry : input.variables.entries()) chat.variables.set(entry.key, entry.value);
     return chat;
   }
 
   Result<jinja::Ranges> learnt(const jinja::Chat& chat, const jinja::Rendering& rendering) const {
     std::string own;  // of a template that refuses the shortest chat
-    if (!prompt_) {
+    if (!prompt_ && !template_.has_generation()) {
       auto prompt = jinja::generation_prompt(template_, chat, options());
       if (!prompt) return prompt.failure();
       own = std::move(prompt.value());

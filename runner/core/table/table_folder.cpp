@@ -1,9 +1,12 @@
 #include "runner/core/table/table_folder.h"
 
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <system_error>
+#include <utility>
 
 #include "runner/core/json.h"
 #include "runner/core/platform/files.h"
@@ -69,6 +72,27 @@ Result<std::vector<std::string>> splits_of(const std::string& path, const Node& 
   return splits;
 }
 
+/// The split that a file is named by, as the `datasets` library reads names; "" for none.
+std::string split_of(const std::string& name) {
+  constexpr std::pair<const char*, const char*> kWords[] = {
+      {"train", "train"},      {"training", "train"}, {"validation", "validation"},
+      {"valid", "validation"}, {"dev", "validation"}, {"val", "validation"},
+      {"test", "test"},        {"testing", "test"},   {"eval", "test"},
+      {"evaluation", "test"}};
+  std::string word;
+  for (const char c : name + ".") {
+    if (std::isalpha(static_cast<unsigned char>(c)) != 0) {
+      word += c;
+      continue;
+    }
+    for (const auto& [known, split] : kWords) {
+      if (word == known) return split;
+    }
+    word.clear();
+  }
+  return "";
+}
+
 /// The splits that a file of the folder lists under `splits`; none without such a file.
 Result<std::vector<std::string>> listed_splits(const std::string& path) {
   if (!is_there(path)) return std::vector<std::string>{};
@@ -103,6 +127,15 @@ Result<std::vector<std::string>> table_files(const std::string& folder) {
   }
   if (cached.value().size() > 1 && files.size() > 1) {
     return several_splits(folder, cached.value(), folder + "/*-" + cached.value().front() + "*.arrow");
+  }
+  std::set<std::string> named;
+  for (const std::string& file : files) {
+    if (std::string split = split_of(fs::path(file).filename().string()); !split.empty()) named.insert(split);
+  }
+  if (named.size() > 1) {
+    const bool has_train = named.count("train") > 0;
+    return several_splits(folder, {named.begin(), named.end()},
+                          folder + "/*" + (has_train ? "train" : *named.begin()) + "*");
   }
   return files;
 }

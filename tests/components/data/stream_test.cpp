@@ -134,7 +134,7 @@ runner::core::Node reread(const runner::core::Node& node) {
 TEST_CASE("an unshuffled pass has the samples of the set in memory", "[data][stream]") {
   const Shards shards;
   for (const char* more : {"", ", packing: true", ", too_long: drop", ", too_long: drop, packing: true",
-                           ", loss_on: all, pad_to_multiple_of: 8", ", columns: {text: completion, prompt: prompt}"}) {
+                           ", loss_on: all, pad_to_multiple_of: 8", ", columns: {text: completion}"}) {
     INFO(more);
     const auto data = good_data(block(more)), stream_data = streamed(more);
     CHECK_FALSE(data->is_stream());

@@ -15,6 +15,7 @@ const std::set<std::string> kRead = {"batch_sampler_shard",
                                      "collectives",
                                      "control_flow",
                                      "ddp_comm_hooks",
+                                     "entities",
                                      "fanova",
                                      "fsdp_zero",
                                      "grad_scaler",
@@ -25,7 +26,8 @@ const std::set<std::string> kRead = {"batch_sampler_shard",
                                      "models",
                                      "optimizers",
                                      "regret",
-                                     "sizes"};
+                                     "sizes",
+                                     "texts"};
 
 }  // namespace
 
