@@ -183,14 +183,20 @@ RecordErrors::RecordErrors(runner::core::Diagnostics& diagnostics, runner::core:
 
 RecordErrors::~RecordErrors() {
   if (others_ == 0) return;
+  std::string lines;
+  for (const std::int64_t line : other_lines_) lines += (lines.empty() ? "" : ", ") + std::to_string(line);
+  const bool are_all = static_cast<std::int64_t>(other_lines_.size()) == others_;
+  if (!lines.empty()) lines = (other_lines_.size() > 1 ? ": lines " : ": line ") + lines + (are_all ? "" : ", ...");
   diagnostics_.error(location_, path_ + ": " + (enough() ? "at least " : "") +
-                                    counted_large(others_, "more record is", "more records are") + " wrong");
+                                    counted_large(others_, "more record is", "more records are") + " wrong" + lines);
 }
 
 void RecordErrors::add(std::int64_t line, const std::string& message, const std::string& hint) {
   const bool is_new = std::find(told_.begin(), told_.end(), message) == told_.end();
-  if (!is_new || told_.size() == kShownMax) {
+  const bool is_full = told_.size() + other_lines_.size() == kShownMax;
+  if (!is_new || is_full) {
     ++others_;
+    if (line > 0 && !is_full) other_lines_.push_back(line);
     return;
   }
   told_.push_back(message);

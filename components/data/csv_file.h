@@ -10,8 +10,8 @@
 namespace components::data {
 
 /// Collects the errors in the records of one file and reports them at the location of its path in the recipe. Each
-/// message is shown once, and of different ones the first kShownMax; then the number of further records, as a file may
-/// have one in every row.
+/// message is shown once; then the number of further records, as a file may have one in every row. Of kShownMax records
+/// the place is told.
 class RecordErrors {
  public:
   RecordErrors(runner::core::Diagnostics& diagnostics, runner::core::Location location, std::string path);
@@ -25,7 +25,7 @@ class RecordErrors {
   /// Whether further records need not be looked at: a compressed file may hold millions of wrong ones.
   bool enough() const { return others_ >= kCountedMax; }
 
-  static constexpr std::size_t kShownMax = 5;
+  static constexpr std::size_t kShownMax = 10;
   static constexpr std::int64_t kCountedMax = 100'000;
 
  private:
@@ -34,6 +34,7 @@ class RecordErrors {
   std::string path_;
   std::vector<std::string> told_;  ///< messages
   std::int64_t others_ = 0;
+  std::vector<std::int64_t> other_lines_;  ///< of the first of them
 };
 
 struct CsvRow {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <initializer_list>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -51,8 +52,30 @@ Result<std::vector<Message>> messages_or_text(const Node& object, const std::str
   return std::move(read.value().messages);
 }
 
+/// How to name what a record has in place of a prompt or a completion; "" where it has nothing like it.
+std::string other_names(const Node& object, const std::string& prompt_key, const std::string& completion_key) {
+  const auto found = [&object](std::initializer_list<const char*> names) -> std::string {
+    for (const char* name : names) {
+      if (asks_for_something(object.find(name))) return name;
+    }
+    return "";
+  };
+  if (const std::string list = found({"messages", kShareGpt}); !list.empty())
+    return "name the conversation: columns: {messages: " + list + "}";
+  const bool lacks_prompt = object.find(prompt_key) == nullptr, lacks_answer = object.find(completion_key) == nullptr;
+  const std::string prompt = lacks_prompt ? found({"question", "query", "instruction", "input"}) : prompt_key;
+  const std::string answer = lacks_answer ? found({"response", "answer", "output", "chosen"}) : completion_key;
+  if (prompt.empty() || answer.empty()) return "";
+  return "name its fields: columns: {prompt: " + prompt + ", completion: " + answer + "}";
+}
+
 Result<TextRecord> completion(const Node& object, const std::string& prompt_key, const std::string& completion_key,
                               const MessageNames& names) {
+  for (const std::string& key : {prompt_key, completion_key}) {
+    if (object.find(key) == nullptr) {
+      return Failure{key + " is missing", other_names(object, prompt_key, completion_key)};
+    }
+  }
   if (is_text(object.find(prompt_key)) && is_text(object.find(completion_key))) {
     const auto prompt = text_of(object, prompt_key), text = text_of(object, completion_key);
     if (!prompt) return prompt.failure();

@@ -63,8 +63,10 @@ struct LabelledTextEncoder::Fields {
     const bool tags = kind == LabelKind::kTags;
     Fields fields{columns.text, columns.text_pair, columns.label};
     const auto missing = [&](const std::string& what, const char* column) {
+      const bool is_pair = has(object, "chosen") && has(object, "rejected");
       return Failure{what + " is missing: " + fields_of(object),
-                     std::string("name the field: columns: {") + column + ": FIELD}"};
+                     is_pair ? "write loss: reward, by which a head of one value learns pairs"
+                             : std::string("name the field: columns: {") + column + ": FIELD}"};
     };
     const std::span<const TextNames> usual = tags ? std::span<const TextNames>(kWords) : kTexts;
     if (fields.text.empty()) {

@@ -214,16 +214,16 @@ TEST_CASE("what is wrong with a table names the file and the line", "[data][csv_
        at +
            "t.csv:2: the row has 1 field, the header has 2: column \"y\" has no value\n"
            "  hint: leave an empty field between two delimiters\n" +
-           at + "t.csv: 6 more records are wrong\n"},
-      {"many mistakes", "x,y\na,1\nb,1\nc,1\nd,1\ne,1\nf,2\nf,2\ng,2\n", ", types: {x: number}",
+           at + "t.csv: 6 more records are wrong: lines 3, 4, 5, 6, 7, 8\n"},
+      {"many mistakes", "x,y\na,1\nb,1\nc,1\nd,1\ne,1\nf,2\nf,2\ng,1\nh,1\ni,1\nj,1\nk,1\n", ", types: {x: number}",
        [&] {
          std::string text;
-         for (int i = 0; i < 5; ++i) {
-           text += at + "t.csv:" + std::to_string(i + 2) + ": column \"x\" must be a number, got \"" +
+         for (int i = 0; i < 9; ++i) {
+           text += at + "t.csv:" + std::to_string(i < 6 ? i + 2 : i + 3) + ": column \"x\" must be a number, got \"" +
                    std::string(1, static_cast<char>('a' + i)) +
                    "\"\n  hint: fix the file, or set types: {x: category}\n";
          }
-         return text + at + "t.csv: 3 more records are wrong\n";
+         return text + at + "t.csv: 3 more records are wrong: line 8, ...\n";
        }()},
   };
   for (const Case& c : cases) {
