@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <system_error>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "runner/cli/group/import/import_parts.h"
+#include "runner/cli/group/import/local_files.h"
 #include "runner/cli/group/import/trainer_data.h"
 #include "runner/cli/group/import/trainer_rules.h"
 #include "runner/core/json.h"
@@ -88,7 +90,7 @@ class Sets {
     Node made = Node::mapping(at_);
     made.set("type", Node::string("jsonl"));
     if (const std::string hub = text_of(entry, "hf_hub_url"); hub.empty()) {
-      made.set("path", Node::string(path_of(entry)));
+      made.set("path", files_at(path_of(entry)));
     } else {
       take_hub(entry, hub, made);
     }
@@ -119,6 +121,20 @@ class Sets {
     }
     const std::string file = text_of(entry, "file_name");
     return folder_ + "/" + (file.empty() ? name_ + ".jsonl" : file);
+  }
+
+  /// A file, or all of a folder.
+  Node files_at(const std::string& path) {
+    std::error_code failed;
+    if (!std::filesystem::is_directory(path, failed)) return Node::string(path);
+    auto files = files_of_folder(path);
+    if (files && !hub::reads("jsonl", files.value().kind)) {
+      files = core::Failure{path + " holds " + hub::words_of(files.value().kind),
+                            "write their records into files of .jsonl"};
+    }
+    if (files) return files.value().node();
+    refuse(files.failure().message, files.failure().hint);
+    return Node::string(path);
   }
 
   /// How many records are used: of `max_samples` the first ones, of a stream all.
