@@ -63,10 +63,12 @@ std::optional<Node> read_config(const std::shared_ptr<const core::Source>& sourc
   return std::nullopt;
 }
 
-/// Whether a file is DeepSpeed's own JSON: `zero_optimization` or its sizes of a batch at the top.
+/// Whether a file is DeepSpeed's own JSON: `zero_optimization`, its sizes of a batch or its blocks at the top.
 bool is_deepspeed(const Node& config) {
   const auto has = [&](const char* key) { return config.find(key) != nullptr; };
-  const bool is_own = has("zero_optimization") || has("train_micro_batch_size_per_gpu") || has("train_batch_size");
+  const auto has_block = [&](const char* key) { return has(key) && config.find(key)->is_mapping(); };
+  const bool is_own = has("zero_optimization") || has("train_micro_batch_size_per_gpu") || has("train_batch_size") ||
+                      has_block("bf16") || has_block("fp16") || has_block("optimizer") || has_block("scheduler");
   return is_own && !has("distributed_type") && !has("compute_environment");
 }
 

@@ -87,6 +87,7 @@ class Sets {
       refuse(folder_ + "/dataset_info.json has no " + core::quote(name_),
              near.empty() ? "correct the name" : "did you mean " + near + "?");
     }
+    warn_of_unknown(entry);
     Node made = Node::mapping(at_);
     made.set("type", Node::string("jsonl"));
     if (const std::string hub = text_of(entry, "hf_hub_url"); hub.empty()) {
@@ -102,6 +103,34 @@ class Sets {
     take_first(entry, made);
     add_options(made);
     return made;
+  }
+
+  /// LLaMA-Factory does not read them either, but they may be misspelt.
+  void warn_of_unknown(const Node* entry) {
+    static const std::vector<std::string> kKeys = {"hf_hub_url",      "ms_hub_url", "om_hub_url", "script_url",
+                                                   "cloud_file_name", "file_name",  "file_sha1",  "formatting",
+                                                   "ranking",         "subset",     "split",      "folder",
+                                                   "num_samples",     "columns",    "tags"};
+    static const std::vector<std::string> kColumns = {"system",   "tools",    "images",  "videos", "audios",
+                                                      "chosen",   "rejected", "kto_tag", "prompt", "query",
+                                                      "response", "history",  "messages"};
+    static const std::vector<std::string> kTags = {"role_tag",        "content_tag",  "user_tag",  "assistant_tag",
+                                                   "observation_tag", "function_tag", "system_tag"};
+    const auto check = [this](const Node* block, const std::string& prefix, const std::vector<std::string>& known) {
+      if (block == nullptr || !block->is_mapping()) return;
+      for (const Node::Entry& one : block->entries()) {
+        if (std::find(known.begin(), known.end(), one.key) != known.end()) continue;
+        const std::string near = core::closest(one.key, known);
+        reader_.diagnostics().warning(at_,
+                                      prefix + core::escape_for_terminal(one.key) + " of " + name_ +
+                                          " in dataset_info.json is not a key of LLaMA-Factory, and is not read",
+                                      near.empty() ? "remove it" : "did you mean " + near + "?");
+      }
+    };
+    if (entry == nullptr || !entry->is_mapping()) return;
+    check(entry, "", kKeys);
+    check(entry->find("columns"), "columns.", kColumns);
+    check(entry->find("tags"), "tags.", kTags);
   }
 
   void take_hub(const Node* entry, const std::string& hub, Node& made) {

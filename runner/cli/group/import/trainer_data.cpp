@@ -112,7 +112,11 @@ class Sets {
     }
     words::Draft none;
     reader_.read_block(block, words::find(words::table_of("trl").words, "datasets")->inner, prefix, none);
-    const Node* files = block.find("data_files");
+    const Node *files = block.find("data_files"), *folder = block.find("data_dir");
+    if (folder != nullptr && words::asks_for_something(*folder)) {
+      reader_.refuse(*folder, prefix + "data_dir", "data_dir chooses a folder of a data set, which roux does not",
+                     "name its files in data_files, or the folder in path where it is here");
+    }
     if (files != nullptr && files->is_string()) return of_file({prefix + "data_files", files});
     return of_name(prefix + "path", *path, block.find("name"), block.find("split"));
   }
@@ -403,6 +407,8 @@ void take_trainer_data(Reader& reader, const TrainerMethod& method) {
     const Node* split = reader.get("dataset_test_split");
     val = {sets.of_name("dataset_name", *name, subset, split != nullptr ? split : &test)};
   }
+  if (name == nullptr || tests.value != nullptr || val.empty())
+    reader.note("dataset_test_split", Kind::kNoEffect, "nothing is evaluated on a split of dataset_name");
   if (train.empty() && reader.get("model_name_or_path") != nullptr)
     reader.diagnostics().warning(reader.config().location(), "the arguments name no data",
                                  "add data: {train: {type: jsonl, path: FILE.jsonl}} to the recipe");
