@@ -11,7 +11,7 @@
 
 namespace runner::recipe {
 
-/// Limits against hostile input; the message names the exceeded one.
+/// Limits against hostile input; the message names the exceeded one. And how YAML is read.
 struct Limits {
   std::int64_t file_bytes_max = 4 << 20;
   int nesting_depth_max = 64;
@@ -21,6 +21,7 @@ struct Limits {
   int include_depth_max = 16;             ///< extends within extends
   int includes_max = 256;
   int interpolation_depth_max = 32;
+  bool merge_keys = false;  ///< take `<<` of YAML 1.1, which files of other programs have
 };
 
 /// YAML text (1.2 core schema scalars, anchors, no tags, duplicate keys refused) to a located tree. Nothing when there

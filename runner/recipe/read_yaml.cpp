@@ -315,7 +315,7 @@ class Builder final : public YAML::EventHandler {
       top.drop_value = true;
       return;
     }
-    if (tag == "?" && key == "<<") {
+    if (tag == "?" && key == "<<" && !limits_.merge_keys) {
       diagnostics_.error(location, "the merge key << is not part of YAML 1.2",
                          "use extends, or put the alias under its own key");
       top.drop_value = true;
@@ -503,10 +503,37 @@ std::optional<Node> read_yaml_leniently(std::shared_ptr<const core::Source> sour
   return builder.take();
 }
 
+namespace {
+
+/// Puts the keys of `<<`, a mapping or a list of them, into the mapping that has it; its own keys and those of an
+/// earlier one go before.
+void take_merge_keys(Node& node, core::Diagnostics& diagnostics) {
+  for (Node& item : node.items()) take_merge_keys(item, diagnostics);
+  if (!node.is_mapping()) return;
+  for (Node::Entry& entry : node.entries()) take_merge_keys(entry.value, diagnostics);
+  const Node::Entry* written = node.find_entry("<<");
+  if (written == nullptr) return;
+  const Node::Entry merge = *written;
+  node.erase("<<");
+  const std::vector<Node> sources = merge.value.is_sequence() ? merge.value.items() : std::vector<Node>{merge.value};
+  for (const Node& source : sources) {
+    if (!source.is_mapping()) {
+      return diagnostics.error(merge.key_location, "the merge key << takes a mapping, or a list of mappings",
+                               "write <<: *NAME, where &NAME stands before a mapping");
+    }
+    for (const Node::Entry& entry : source.entries()) {
+      if (node.find(entry.key) == nullptr) node.set(entry.key, entry.value, entry.key_location);
+    }
+  }
+}
+
+}  // namespace
+
 std::optional<Node> read_yaml(std::shared_ptr<const core::Source> source, const Limits& limits,
                               core::Diagnostics& diagnostics) {
   const int errors_before = diagnostics.error_count();
   auto node = read_yaml_leniently(std::move(source), limits, diagnostics);
+  if (node && limits.merge_keys) take_merge_keys(*node, diagnostics);
   if (diagnostics.error_count() > errors_before) return std::nullopt;
   return node;
 }

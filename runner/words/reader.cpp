@@ -146,7 +146,7 @@ void Reader::read_block(const Node& block, const std::vector<Word>& words, const
       known.emplace_back(word, &entry);
     } else if (asks(entry.value)) {
       unknown(entry, words, prefix);
-    } else if (!entry.value.is_null()) {
+    } else {
       add_row(entry, Kind::kNoEffect, prefix + entry.key, "not a key of " + table_.tool + ", and asks for nothing");
     }
   }
@@ -234,8 +234,11 @@ void Reader::judge(const Node::Entry& entry, const Word& word, const Node& block
     return refuse(entry.value, key, key + " must be a mapping",
                   "write " + entry.key + ": {" + word.inner.front().key + ": ...}, or remove it");
   }
-  if (!is_listed && !asks(entry.value)) return;
-  if (is_nothing(word, entry.value)) return;
+  if ((!is_listed && !asks(entry.value)) || is_nothing(word, entry.value)) {
+    add_row(entry, Kind::kNoEffect, key, "");
+    rows_.back().asks = false;  // a rule may make more of it, see note()
+    return;
+  }
   if (const std::string why = idle(word, word.outcome, block); !why.empty())
     return add_row(entry, Kind::kNoEffect, key, why);
   const bool has_blocks =
@@ -308,7 +311,8 @@ void Reader::refuse(const Node& at, const std::string& key, const std::string& m
 
 void Reader::note(const std::string& key, Kind kind, const std::string& text) {
   for (Row& row : rows_) {
-    if (row.key != key || row.kind == Kind::kRefused) continue;
+    if (row.key != key || row.kind == Kind::kRefused || (!row.asks && kind == Kind::kNoEffect)) continue;
+    row.asks = true;
     row.kind = kind;
     row.text = text;
   }

@@ -22,11 +22,12 @@ struct Row {
   std::string text;  ///< the path of the recipe, or why not
   core::Location location;
   std::vector<core::Location> places = {};  ///< of its value and all that is in it
+  bool asks = true;                         ///< else it asks for nothing, and is counted alone
 };
 
 /// Reads a configuration of another program by its table into a recipe.
 ///
-/// Every key that asks for something gets a row. Errors: a key that the table does not have, and what it refuses, with
+/// Every key gets a row. Errors: a key that the table does not have, and what it refuses, with
 /// the remedy; warnings: what is planned and can be left out.
 class Reader {
  public:
@@ -58,7 +59,7 @@ class Reader {
   Outcome outcome_of(const Word& word, const core::Node& value) const;
   /// An error; the row of the key says that it is refused.
   void refuse(const core::Node& at, const std::string& key, const std::string& message, const std::string& hint);
-  /// What else the row of a key says.
+  /// What else the row of a key says; one that asks for nothing has no effect anyway.
   void note(const std::string& key, Outcome::Kind kind, const std::string& text);
 
  private:
@@ -86,8 +87,8 @@ class Reader {
 /// A key of whose place there is an error is refused, whoever reported it.
 void refuse_where_wrong(std::vector<Row>& rows, const core::Diagnostics& diagnostics);
 
-/// The rows as a text of at most `width` columns: counts, then each kind with its keys. Keys without effect that have
-/// the same reason share a row.
+/// The rows as a text of at most `width` columns: counts, then each kind with its keys, but those that ask for nothing.
+/// Keys without effect that have the same reason share a row.
 std::string table_text(const std::vector<Row>& rows, std::size_t width);
 
 }  // namespace runner::words

@@ -44,7 +44,7 @@ std::vector<std::string> wrapped(const std::string& text, std::size_t width) {
 std::vector<std::pair<std::string, std::string>> cells_of(const std::vector<Row>& rows, Kind kind) {
   std::vector<std::pair<std::string, std::string>> cells;
   for (const Row& row : rows) {
-    if (row.kind != kind) continue;
+    if (row.kind != kind || !row.asks) continue;
     const std::string key = core::escape_for_terminal(row.key);
     const auto same =
         std::find_if(cells.begin(), cells.end(), [&](const auto& cell) { return cell.second == row.text; });
@@ -64,7 +64,7 @@ std::vector<std::pair<std::string, std::string>> cells_of(const std::vector<Row>
 
 std::string table_text(const std::vector<Row>& rows, std::size_t width) {
   const auto count = [&](Kind kind) {
-    return std::count_if(rows.begin(), rows.end(), [&](const Row& row) { return row.kind == kind; });
+    return std::count_if(rows.begin(), rows.end(), [&](const Row& row) { return row.kind == kind && row.asks; });
   };
   std::string counts, text;
   std::size_t left = 0;
@@ -72,6 +72,9 @@ std::string table_text(const std::vector<Row>& rows, std::size_t width) {
     if (count(kind) > 0) counts += (counts.empty() ? "" : ", ") + std::to_string(count(kind)) + " " + title;
     for (const auto& cell : cells_of(rows, kind)) left = std::max(left, core::terminal_columns(cell.first));
   }
+  const auto idle = std::count_if(rows.begin(), rows.end(), [](const Row& row) { return !row.asks; });
+  if (idle > 0)
+    counts += (counts.empty() ? "" : ", ") + std::to_string(idle) + (idle == 1 ? " asks" : " ask") + " for nothing";
   left = std::min(left, kLeftMax);
   for (const auto& [kind, title] : kTitles) {
     if (count(kind) == 0) continue;

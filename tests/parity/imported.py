@@ -33,7 +33,7 @@ FACTORY = {"model_name_or_path": "model", "do_train": True, "finetuning_type": "
 # Axolotl's: ids and masks are its own, and Transformers' Trainer trains on them, as it does under Axolotl.
 AXOLOTL = {"base_model": "model", "sequence_len": 256, "micro_batch_size": 4, "gradient_accumulation_steps": 1,
            "max_steps": 5, "logging_steps": 1, "learning_rate": 1.0e-2, "lr_scheduler": "constant",
-           "optimizer": "adamw_torch", "weight_decay": 0.0, "output_dir": "out"}
+           "optimizer": "adamw_torch", "weight_decay": 0.0, "bf16": False, "output_dir": "out"}
 DATASET_INFO = {
     "chats": {"file_name": "chats.jsonl", "formatting": "sharegpt", "columns": {"messages": "messages"},
               "tags": {"role_tag": "role", "content_tag": "content", "user_tag": "user", "assistant_tag": "assistant",

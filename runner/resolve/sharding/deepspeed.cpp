@@ -143,7 +143,7 @@ class DeepSpeed : public SettingWords {
     const ShardingWord *type = read("optimizer.type"), *decoupled = read("optimizer.params.adam_w_mode");
     if (type == nullptr) return;
     const words::Outcome* ours = listed("optimizer.type", type->value);
-    if (ours == nullptr) return missing(*type, "", "use Adam, AdamW, Lamb, Lion, SGD or Adagrad");
+    if (ours == nullptr) return missing(*type, "", "use Adam, AdamW, Lamb, Lion, SGD or Adagrad", /*is_fatal=*/true);
     const bool couples = decoupled != nullptr && flag_of(decoupled->value) == false;
     const bool is_plain = couples && lower(type->value.scalar_text()) == "adam";
     place(*type, "optimizer.type", Node::string(is_plain ? "adam" : ours->value->as_string(), type->value.location()));
@@ -155,7 +155,8 @@ class DeepSpeed : public SettingWords {
     const words::Outcome* ours = listed("scheduler.type", type->value);
     if (ours == nullptr)
       return missing(*type, "",
-                     "use WarmupLR, WarmupDecayLR or WarmupCosineLR, or a schedule of `roux list lr_scheduler`");
+                     "use WarmupLR, WarmupDecayLR or WarmupCosineLR, or a schedule of `roux list lr_scheduler`",
+                     /*is_fatal=*/true);
     const Location& at = type->value.location();
     if (!place(*type, "lr_scheduler.type", Node::string(ours->value->as_string(), at))) return;
     for (const Node::Entry& also : ours->also.entries())

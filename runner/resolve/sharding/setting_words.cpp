@@ -139,7 +139,7 @@ void SettingWords::take(const ShardingWord& word, const words::Word& entry) {
     case Kind::kNoEffect: return leave(word);
     case Kind::kPlanned:
     case Kind::kRefused:
-      if (!asks_nothing(word.value)) missing(word, outcome->text, outcome->instead);
+      if (!asks_nothing(word.value)) missing(word, outcome->text, outcome->instead, outcome->is_fatal);
       return;
   }
 }
@@ -191,9 +191,9 @@ void SettingWords::unknown(const ShardingWord& word, const std::vector<words::Wo
                                   : core::Hint("did you mean " + near + "?", near));
 }
 
-void SettingWords::missing(const ShardingWord& word, const std::string& why, const std::string& hint) {
+void SettingWords::missing(const ShardingWord& word, const std::string& why, const std::string& hint, bool is_fatal) {
   const std::string value = word.value.is_mapping() || word.value.is_sequence() ? "" : ": " + shown(word.value);
-  diagnostics_.add({options_.missing, word.key_location,
+  diagnostics_.add({is_fatal ? core::Severity::kError : options_.missing, word.key_location,
                     word.written + value + " has no equivalent" + (why.empty() ? "" : ": " + why), hint});
 }
 

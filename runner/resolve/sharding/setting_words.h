@@ -57,7 +57,7 @@ class SettingWords {
   const ShardingWord& keep(const ShardingWord& word);
   /// tell() says that the word has no effect, unless it asks for nothing.
   void leave(const ShardingWord& word);
-  void missing(const ShardingWord& word, const std::string& why, const std::string& hint);
+  void missing(const ShardingWord& word, const std::string& why, const std::string& hint, bool is_fatal = false);
   void must_be(const ShardingWord& word, const std::string& what, core::Hint hint = {});
   /// The same of one of names_of(field), with `before` before them and the nearest as a hint.
   void must_be_named(const ShardingWord& word, const std::string& field, const std::string& before = "");

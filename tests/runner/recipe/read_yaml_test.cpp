@@ -190,3 +190,18 @@ TEST_CASE("a value on the command line is read as in a recipe", "[recipe][yaml]"
         "entries\n"
         "  hint: close it with ]\n");
 }
+
+TEST_CASE("merge keys are taken where they are asked for", "[recipe][yaml]") {
+  runner::recipe::Limits limits;
+  limits.merge_keys = true;
+  const auto merged = [&](const char* text) {
+    Diagnostics diagnostics;
+    const auto node = runner::recipe::read_yaml(source(text), limits, diagnostics);
+    return node ? to_json(*node, -1) : render(diagnostics, {.excerpts = false});
+  };
+  CHECK(merged("a: &x {b: 1, c: 2}\nd: {<<: *x, c: 3}") == R"({"a": {"b": 1, "c": 2}, "d": {"c": 3, "b": 1}})");
+  CHECK(merged("<<: [{a: 1, b: {<<: {c: 2}}}, {a: 3, d: 4}]\n") == R"({"a": 1, "b": {"c": 2}, "d": 4})");
+  CHECK(merged("a: 1\n<<: x") ==
+        "r.yaml:2:1: error: the merge key << takes a mapping, or a list of mappings\n"
+        "  hint: write <<: *NAME, where &NAME stands before a mapping\n");
+}

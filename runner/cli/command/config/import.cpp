@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstddef>
 #include <cstdio>
 #include <memory>
@@ -11,6 +12,7 @@
 #include "runner/cli/group/import/import_parts.h"
 #include "runner/cli/group/import/launch/accelerate_import.h"
 #include "runner/cli/group/import/launch/command_line.h"
+#include "runner/cli/group/import/launch/foreign_file.h"
 #include "runner/cli/group/import/launch/launcher.h"
 #include "runner/cli/group/import/trainer_import.h"
 #include "runner/cli/launch_config.h"
@@ -32,13 +34,22 @@ using core::Node;
 
 constexpr std::size_t kTableColumns = 120;
 
+/// Whether what reads as a mapping could be a command line with a colon in it: no tool has a key with a blank.
+bool could_be_command(const Node& config) {
+  return std::any_of(config.entries().begin(), config.entries().end(),
+                     [](const Node::Entry& entry) { return entry.key.find(' ') != std::string::npos; });
+}
+
 /// A file of YAML or JSON, or a command line. Nothing when `diagnostics` got errors.
 std::optional<Node> read_config(const std::shared_ptr<const core::Source>& source, core::Diagnostics& diagnostics) {
   core::Diagnostics found;
-  if (auto config = recipe::read_yaml(source, {}, found); config && config->is_mapping()) return config;
+  auto config = read_foreign(source, found);
+  const bool is_mapping = config && config->is_mapping();
+  if (is_mapping && !could_be_command(*config)) return config;
   if (auto arguments = read_command_line(source, diagnostics)) {
     return diagnostics.has_errors() ? std::nullopt : std::move(arguments);
   }
+  if (is_mapping) return config;
   diagnostics.add_all(found);
   if (!found.has_errors()) {
     core::Location location;
@@ -52,10 +63,12 @@ std::optional<Node> read_config(const std::shared_ptr<const core::Source>& sourc
   return std::nullopt;
 }
 
-/// Whether a file is DeepSpeed's own JSON: `zero_optimization` or its sizes of a batch at the top.
+/// Whether a file is DeepSpeed's own JSON: `zero_optimization`, its sizes of a batch or its blocks at the top.
 bool is_deepspeed(const Node& config) {
   const auto has = [&](const char* key) { return config.find(key) != nullptr; };
-  const bool is_own = has("zero_optimization") || has("train_micro_batch_size_per_gpu") || has("train_batch_size");
+  const auto has_block = [&](const char* key) { return has(key) && config.find(key)->is_mapping(); };
+  const bool is_own = has("zero_optimization") || has("train_micro_batch_size_per_gpu") || has("train_batch_size") ||
+                      has_block("bf16") || has_block("fp16") || has_block("optimizer") || has_block("scheduler");
   return is_own && !has("distributed_type") && !has("compute_environment");
 }
 
@@ -74,8 +87,8 @@ Node recipe_of_deepspeed(const Node& config, core::Diagnostics& diagnostics) {
 /// a warning.
 Node recipe_of_script(const Node& config, core::Diagnostics& diagnostics) {
   Node recipe = Node::mapping();
-  take_sharding(config, recipe, diagnostics);
   std::vector<words::Row> rows;  // of the Trainer's scripts
+  take_sharding(config, recipe, rows, diagnostics);
   if (const Node* launcher = config.find(kLauncher)) {
     take_launcher(*launcher, /*is_trainer=*/false, recipe, rows, diagnostics);
   }
@@ -111,6 +124,7 @@ void import(Session& session, const std::string& file, const std::string& output
   const recipe::Limits limits;
   auto text = core::read_file(file, limits.file_bytes_max);
   if (!text) return session.fail(text.failure().message, text.failure().hint);
+  if (core::trimmed(text.value()).empty()) return session.fail(file + " is empty", "name the file of another program");
   const auto source =
       std::make_shared<const core::Source>(core::Source{file, std::move(text).value(), core::Source::Kind::kFile});
   std::string sections, use = "use it in a recipe with extends: [this file]";

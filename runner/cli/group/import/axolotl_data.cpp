@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "runner/cli/group/import/import_parts.h"
+#include "runner/cli/group/import/local_files.h"
 #include "runner/core/text/text.h"
 #include "runner/core/text/utf8.h"
 
@@ -37,10 +38,11 @@ struct Range {
   bool has_end() const { return !is_number || end > 0; }
 };
 
-/// Which records of a set count; `split`: of a data set of the Hub its name, "" of files.
+/// Which records of a set count; `split`: of a data set of the Hub its name, "" of files and folders.
 struct Part {
   Range range;
   std::string split = {};
+  std::string of_folder = {};  ///< of a folder that is here the name of the split
 };
 
 /// One side of a range, with or without `%`; "" leaves the number as it is.
@@ -176,7 +178,7 @@ class Sets {
     }
     reader_.read_block(set, words_, prefix_, draft);
     const Part part = take_split(set);
-    draft.put("path", paths(set));
+    draft.put("path", paths(set, part));
     if (const Node* name = set.find("name"); !part.split.empty() && name != nullptr && asks_for_something(*name)) {
       draft.put("subset", Node::string(name->scalar_text()));
     }
@@ -187,21 +189,27 @@ class Sets {
     return {draft.ordered(), part};
   }
 
-  /// The split that a stream reads where none is written; no part of a stream can be.
+  /// The split that Axolotl reads where none is written.
+  const char* usual_split() const { return key_ == "test_datasets" ? "test" : "train"; }
+  /// Whether a stream reads it where none is written; no part of a stream can be.
   bool is_usual(const std::string& split) const { return split == "train" && is_streamed() && key_ != "test_datasets"; }
 
   Part take_split(const Node& set) {
-    const Node *written = set.find("split"), *files = set.find("data_files");
-    const bool is_named = !is_local(set) && (files == nullptr || !asks_for_something(*files));
-    if (written == nullptr || !asks_for_something(*written))
-      return {.range = {}, .split = is_named && !is_usual("train") ? "train" : ""};
+    const Node* written = asked(set, "split");
+    const bool has_files = asked(set, "data_files") != nullptr;
+    const bool is_named = !is_local(set) && !has_files, is_split_folder = is_folder(set) && !has_files;
+    if (written == nullptr) {
+      const std::string usual = usual_split();
+      return {
+          .range = {}, .split = is_named && !is_usual(usual) ? usual : "", .of_folder = is_split_folder ? usual : ""};
+    }
     const auto split = split_of(written->scalar_text());
     if (!split) {
       reader_.refuse(*written, prefix_ + "split", "the split " + core::quote(written->scalar_text()) + " is not read",
                      "write a part such as \"train[:10%]\" or \"train[:1000]\"");
       return {};
     }
-    if (split->first != "train" && is_local(set)) {
+    if (split->first != "train" && is_local(set) && !is_split_folder) {
       reader_.refuse(*written, prefix_ + "split", "a file has no split " + core::quote(split->first),
                      "remove it, and name the file of the split in path");
     }
@@ -211,9 +219,15 @@ class Sets {
                      "the split " + core::quote(written->scalar_text()) + " of a stream is not read",
                      "remove it: a stream is that of train, whole");
     }
-    return {.range = split->second, .split = is_named && !is_usual(split->first) ? split->first : ""};
+    return {.range = split->second,
+            .split = is_named && !is_usual(split->first) ? split->first : "",
+            .of_folder = is_split_folder ? split->first : ""};
   }
 
+  static bool is_folder(const Node& set) {
+    std::error_code failed;
+    return fs::is_directory(set.find("path")->as_string(), failed);
+  }
   static bool names_file(const std::string& path) {
     static constexpr const char* kEndings[] = {".jsonl", ".json", ".gz", ".zst", ".parquet", ".arrow"};
     return std::any_of(std::begin(kEndings), std::end(kEndings),
@@ -227,7 +241,7 @@ class Sets {
   }
 
   /// Files here or in a data set of the Hub.
-  Node paths(const Node& set) {
+  Node paths(const Node& set, const Part& part) {
     const Node* files = set.find("data_files");
     std::vector<Node> found;
     if (files != nullptr && files->is_sequence()) {
@@ -235,13 +249,38 @@ class Sets {
     }
     if (found.size() > 1) return Node::sequence(std::move(found));
     if (found.size() == 1) return found.front();
+    if (!part.of_folder.empty()) return files_of(set, part);
     return Node::string(path_of(set, files != nullptr && files->is_string() ? files->as_string() : ""));
+  }
+
+  /// Those of a split of a folder that is here.
+  Node files_of(const Node& set, const Part& part) {
+    const Node& path = *set.find("path");
+    const Node* name = asked(set, "name");
+    auto files = files_of_split(path.as_string(), name != nullptr ? name->scalar_text() : "", part.of_folder);
+    if (files && !hub::reads("jsonl", files.value().kind)) {
+      files = core::Failure{path.as_string() + " holds " + hub::words_of(files.value().kind),
+                            "write their records into files of .jsonl, and name these"};
+    }
+    if (!files) {
+      reader_.refuse(path, prefix_ + "path", files.failure().message, files.failure().hint);
+      return path;
+    }
+    Node node = files.value().node();
+    if (node.is_sequence()) {
+      reader_.note(prefix_ + "path", Kind::kTaken,
+                   "data.train.path: the " + std::to_string(node.items().size()) + " files of " + part.of_folder);
+    } else {
+      reader_.note(prefix_ + "path", Kind::kTaken, "data.train.path: " + node.as_string());
+    }
+    reader_.note(prefix_ + "split", Kind::kTaken,
+                 text_of(part.range).empty() ? "data.train.path" : "data.train.path, data.train.split");
+    return node;
   }
 
   std::string path_of(const Node& set, const std::string& file) {
     const std::string path = set.find("path")->as_string();
-    std::error_code failed;
-    if (fs::is_directory(path, failed)) return path + "/" + (file.empty() ? "*.jsonl" : file);
+    if (is_folder(set)) return path + "/" + file;
     if (lower(path) == "json" && !file.empty()) return file;
     if (is_local(set)) return !file.empty() && !names_file(path) ? file : path;
     const Node* revision = set.find("revision");
@@ -579,6 +618,7 @@ void take_axolotl_data(Reader& reader) {
   }
   const double part = reader.get("test_datasets") == nullptr && !is_streamed ? part_held_out(reader, train) : 0;
   if (is_streamed) reader.note("val_set_size", Kind::kNoEffect, "a stream has no part to hold out");
+  if (part > 0) reader.note("val_set_size", Kind::kChanged, kHeldOutText);
   if (part >= 1) {
     reader.draft().put("data.train", train.slice(static_cast<std::int64_t>(part), false));
     reader.draft().put("data.val", train.slice(static_cast<std::int64_t>(part), true));

@@ -15,6 +15,8 @@
 
 #include "runner/cli/group/import/axolotl_data.h"
 #include "runner/cli/group/import/import_parts.h"
+#include "runner/cli/group/import/launch/command_line.h"
+#include "runner/cli/group/import/launch/launcher.h"
 #include "runner/cli/group/import/trainer_rules.h"
 #include "runner/core/text/text.h"
 #include "runner/core/text/utf8.h"
@@ -24,6 +26,7 @@ namespace {
 
 using core::lower;
 using core::Node;
+using words::asks_for_something;
 using words::model_path;
 using words::Reader;
 using Kind = words::Outcome::Kind;
@@ -68,6 +71,29 @@ void take_model(Reader& reader) {
   if (reader.get("rl") == nullptr) reader.draft().put("loss.type", Node::string("cross_entropy"));
 }
 
+/// Tokens of the tokenizer's folder that a configuration names, too.
+void compare_tokens(Reader& reader, const char* block) {
+  const Node *tokens = reader.get(block), *folder = reader.get("tokenizer_config");
+  if (folder == nullptr) folder = reader.get("base_model");
+  if (tokens == nullptr || !tokens->is_mapping() || folder == nullptr) return;
+  for (const char* name : {"eos_token", "bos_token", "unk_token"}) {
+    const Node* token = tokens->find(name);
+    if (token == nullptr || !asks_for_something(*token)) continue;
+    const std::string key = std::string(block) + "." + name;
+    const auto own = token_of_folder(folder->scalar_text(), name);
+    if (!own) {
+      reader.note(key, Kind::kChanged, "the one of the tokenizer's folder counts: check that it is this one");
+    } else if (*own == token->scalar_text()) {
+      reader.note(key, Kind::kNoEffect, "the tokenizer's folder has the same");
+    } else {
+      reader.refuse(*token, key,
+                    key + " is " + core::quote(token->scalar_text()) + ", and " +
+                        (own->empty() ? "none" : core::quote(*own)) + " in the tokenizer's folder, which counts",
+                    "write it into tokenizer_config.json of a copy of the folder, and name that in tokenizer_config");
+    }
+  }
+}
+
 void take_tokenizer(Reader& reader) {
   const Node *tokens = reader.get("tokens"), *special = reader.get("special_tokens");
   const words::Word* word = words::find(words::table_of("axolotl").words, "special_tokens");
@@ -79,6 +105,7 @@ void take_tokenizer(Reader& reader) {
     reader.refuse(*tokens, "tokens", "tokens has no equivalent: tokens are added in the tokenizer's folder",
                   "add them to a copy of the folder, and name it in tokenizer_config; see `init_from.resize_vocab`");
   }
+  for (const char* block : {"special_tokens", "tokens"}) compare_tokens(reader, block);
   const Node* folder = reader.get("tokenizer_config");
   const bool has_own = reader.draft().find("tokenizer") != nullptr;
   if ((!has_own && folder == nullptr) || reader.get("base_model") == nullptr) return;
@@ -249,6 +276,8 @@ void take_precision(Reader& reader) {
     reader.note("float16", Kind::kChanged, "precision.mode: 16-mixed; weights are kept in 32 bits instead of 16");
   }
   reader.draft().put("precision.mode", Node::string(mode));
+  if (bf16 != nullptr && !bf16->is_null() && reader.get("bf16") == nullptr)
+    reader.note("bf16", Kind::kTaken, "precision.mode: " + mode);
 }
 
 /// The best checkpoint is kept where Axolotl would load it at the end.
@@ -299,6 +328,8 @@ void take_preferences(Reader& reader) {
   const Node* loss = reader.draft().find("loss.type");
   if (kind == nullptr || loss == nullptr) return;  // another one is an error already
   if (lower(kind->scalar_text()) == "dpo") take_losses(reader);
+  for (const char* key : {"sample_packing", "train_on_inputs"})
+    reader.note(key, Kind::kNoEffect, "Axolotl does not read it of preferences");
   // TRL trains on pairs without dropout, that of adapters included.
   reader.draft().put("model.type", Node::string("transformers"));
   reader.draft().put("model.dropout", Node::floating(0.0));
@@ -307,20 +338,8 @@ void take_preferences(Reader& reader) {
   reader.note("lora_dropout", Kind::kNoEffect, "pairs are trained without dropout");
 }
 
-/// Modules of Axolotl's own integrations: what they do is said by keys.
-void take_plugins(Reader& reader) {
-  const Node* plugins = reader.get("plugins");
-  if (plugins == nullptr) return;
-  for (const Node& plugin : plugins->items()) {
-    if (plugin.scalar_text().starts_with("axolotl.integrations.")) continue;
-    reader.refuse(plugin, "plugins", "the plugin " + core::quote(plugin.scalar_text()) + " has no equivalent",
-                  "remove it: there is no Python");
-  }
-  reader.note("plugins", Kind::kNoEffect, "keys of their own say what they do");
-}
-
-/// After the recipe is whole, see recipe_of_axolotl().
-void leave_sharding(Reader& /*reader*/) {}
+/// Of keys whose table says all, and of what recipe_of_axolotl() does after the recipe is whole.
+void leave(Reader& /*reader*/) {}
 
 const std::map<std::string, Reader::Rule>& rules() {
   static const std::map<std::string, Reader::Rule> all = {{"model", take_model},
@@ -334,8 +353,8 @@ const std::map<std::string, Reader::Rule>& rules() {
                                                           {"precision", take_precision},
                                                           {"best", take_best},
                                                           {"preferences", take_preferences},
-                                                          {"plugins", take_plugins},
-                                                          {"sharding", leave_sharding}};
+                                                          {"plugins", leave},
+                                                          {"sharding", leave}};
   return all;
 }
 
@@ -348,13 +367,19 @@ bool is_axolotl(const Node& config) {
 }
 
 Node recipe_of_axolotl(const Node& config, std::vector<words::Row>& rows, core::Diagnostics& diagnostics) {
-  Reader reader(words::table_of("axolotl"), config, rules(), diagnostics);
+  Node written = config;
+  written.erase(kScript);
+  written.erase(kLauncher);
+  Reader reader(words::table_of("axolotl"), written, rules(), diagnostics);
   reader.draft().put("recipe_version", Node::integer(1));
   reader.read();
   rows = reader.rows();
   Node recipe = reader.draft().ordered();
-  refuse_empty_numbers(config, words::table_of("axolotl"), recipe, rows, diagnostics);
-  take_sharding(config, recipe, diagnostics);
+  refuse_empty_numbers(written, words::table_of("axolotl"), recipe, rows, diagnostics);
+  keep_switches(written, words::table_of("axolotl"), recipe, rows);
+  take_sharding(written, recipe, rows, diagnostics);
+  if (const Node* launcher = config.find(kLauncher))
+    take_launcher(*launcher, /*is_trainer=*/true, recipe, rows, diagnostics);
   return recipe;
 }
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <system_error>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "runner/cli/group/import/import_parts.h"
+#include "runner/cli/group/import/local_files.h"
 #include "runner/cli/group/import/trainer_data.h"
 #include "runner/cli/group/import/trainer_rules.h"
 #include "runner/core/json.h"
@@ -85,10 +87,11 @@ class Sets {
       refuse(folder_ + "/dataset_info.json has no " + core::quote(name_),
              near.empty() ? "correct the name" : "did you mean " + near + "?");
     }
+    warn_of_unknown(entry);
     Node made = Node::mapping(at_);
     made.set("type", Node::string("jsonl"));
     if (const std::string hub = text_of(entry, "hf_hub_url"); hub.empty()) {
-      made.set("path", Node::string(path_of(entry)));
+      made.set("path", files_at(path_of(entry)));
     } else {
       take_hub(entry, hub, made);
     }
@@ -100,6 +103,34 @@ class Sets {
     take_first(entry, made);
     add_options(made);
     return made;
+  }
+
+  /// LLaMA-Factory does not read them either, but they may be misspelt.
+  void warn_of_unknown(const Node* entry) {
+    static const std::vector<std::string> kKeys = {"hf_hub_url",      "ms_hub_url", "om_hub_url", "script_url",
+                                                   "cloud_file_name", "file_name",  "file_sha1",  "formatting",
+                                                   "ranking",         "subset",     "split",      "folder",
+                                                   "num_samples",     "columns",    "tags"};
+    static const std::vector<std::string> kColumns = {"system",   "tools",    "images",  "videos", "audios",
+                                                      "chosen",   "rejected", "kto_tag", "prompt", "query",
+                                                      "response", "history",  "messages"};
+    static const std::vector<std::string> kTags = {"role_tag",        "content_tag",  "user_tag",  "assistant_tag",
+                                                   "observation_tag", "function_tag", "system_tag"};
+    const auto check = [this](const Node* block, const std::string& prefix, const std::vector<std::string>& known) {
+      if (block == nullptr || !block->is_mapping()) return;
+      for (const Node::Entry& one : block->entries()) {
+        if (std::find(known.begin(), known.end(), one.key) != known.end()) continue;
+        const std::string near = core::closest(one.key, known);
+        reader_.diagnostics().warning(at_,
+                                      prefix + core::escape_for_terminal(one.key) + " of " + name_ +
+                                          " in dataset_info.json is not a key of LLaMA-Factory, and is not read",
+                                      near.empty() ? "remove it" : "did you mean " + near + "?");
+      }
+    };
+    if (entry == nullptr || !entry->is_mapping()) return;
+    check(entry, "", kKeys);
+    check(entry->find("columns"), "columns.", kColumns);
+    check(entry->find("tags"), "tags.", kTags);
   }
 
   void take_hub(const Node* entry, const std::string& hub, Node& made) {
@@ -119,6 +150,20 @@ class Sets {
     }
     const std::string file = text_of(entry, "file_name");
     return folder_ + "/" + (file.empty() ? name_ + ".jsonl" : file);
+  }
+
+  /// A file, or all of a folder.
+  Node files_at(const std::string& path) {
+    std::error_code failed;
+    if (!std::filesystem::is_directory(path, failed)) return Node::string(path);
+    auto files = files_of_folder(path);
+    if (files && !hub::reads("jsonl", files.value().kind)) {
+      files = core::Failure{path + " holds " + hub::words_of(files.value().kind),
+                            "write their records into files of .jsonl"};
+    }
+    if (files) return files.value().node();
+    refuse(files.failure().message, files.failure().hint);
+    return Node::string(path);
   }
 
   /// How many records are used: of `max_samples` the first ones, of a stream all.

@@ -11,6 +11,7 @@
 
 #include "runner/cli/group/import/import_parts.h"
 #include "runner/cli/group/import/launch/command_line.h"
+#include "runner/cli/group/import/launch/foreign_file.h"
 #include "runner/cli/group/import/trainer_data.h"
 #include "runner/core/platform/files.h"
 #include "runner/core/text/utf8.h"
@@ -215,7 +216,7 @@ Node factory_v1_sets(const Node& config, core::Diagnostics& diagnostics) {
   }
   const auto file =
       std::make_shared<const core::Source>(core::Source{there, std::move(text).value(), core::Source::Kind::kFile});
-  auto sets = recipe::read_yaml(file, limits, diagnostics);
+  auto sets = read_foreign(file, diagnostics);
   if (!sets) return Node::mapping(name->location());
   if (sets->is_mapping() && !sets->entries().empty()) return std::move(*sets);
   diagnostics.error(sets->location(), there + " names no data set", "write NAME: {path: FILE, source: local}");

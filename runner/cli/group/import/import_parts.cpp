@@ -1,9 +1,12 @@
 #include "runner/cli/group/import/import_parts.h"
 
 #include <cmath>
+#include <iterator>
 #include <utility>
 #include <vector>
 
+#include "runner/core/json.h"
+#include "runner/core/platform/files.h"
 #include "runner/registry/alias.h"
 #include "runner/registry/reference/lookup.h"
 #include "runner/registry/registry.h"
@@ -62,6 +65,7 @@ class EmptyNumbers {
     const std::string message =
         key + " must be " + expected + ", got an empty " + (entry.value.is_mapping() ? "mapping" : "list");
     diagnostics_.error(entry.value.location(), message, "write a value, or remove it");
+    std::erase_if(rows_, [&](const words::Row& row) { return row.key == key; });
     rows_.push_back({words::Outcome::Kind::kRefused, key, "", message, entry.key_location, {}});
   }
 
@@ -70,7 +74,54 @@ class EmptyNumbers {
   core::Diagnostics& diagnostics_;
 };
 
+/// Of a file that is not here, or says nothing.
+void note_left_out(const Node::Entry& entry, std::vector<words::Row>& rows) {
+  for (words::Row& row : rows) {
+    if (row.key != entry.key && !row.key.ends_with("." + entry.key)) continue;
+    row.kind = words::Outcome::Kind::kNoEffect;
+    row.text = "the file is not here, and what it says is left out";
+  }
+}
+
 }  // namespace
+
+std::optional<std::string> token_of_folder(const std::string& folder, const char* name) {
+  constexpr std::size_t kBytesMax = 16U << 20U;
+  bool is_read = false;
+  for (const char* file : {"tokenizer_config.json", "special_tokens_map.json"}) {
+    const auto text = core::read_file(folder + "/" + file, kBytesMax);
+    if (!text) continue;
+    const auto config = core::parse_json(text.value());
+    if (!config || !config.value().is_mapping()) continue;
+    is_read = true;
+    const Node* token = config.value().find(name);
+    if (token != nullptr && token->is_mapping()) token = token->find("content");
+    if (token != nullptr && token->is_string()) return token->as_string();
+  }
+  return is_read ? std::optional(std::string()) : std::nullopt;
+}
+
+void keep_switches(const Node& config, const words::Table& table, Node& recipe, std::vector<words::Row>& rows) {
+  const auto& components = registry::Registry::builtin();
+  for (const Node::Entry& entry : config.entries()) {
+    const words::Word* word = words::find(table.words, entry.key);
+    const bool is_off = entry.value.is_bool() && !entry.value.as_bool();
+    if (word == nullptr || !is_off || !word->rule.empty() || !word->needs.empty() || !word->when.empty()) continue;
+    if (word->path.empty() || word->path.find('[') != std::string::npos) continue;
+    if (words::listed(*word, "false") != nullptr || recipe.at_path(word->path) != nullptr) continue;
+    const auto* property = registry::find_schema(components, recipe, word->path).property;
+    if (property == nullptr || property->type != registry::Property::Type::kBoolean) continue;
+    const auto& usual = property->default_value;
+    if (usual && usual->is_bool() && !usual->as_bool()) continue;
+    registry::put_setting(recipe, word->path, entry.value, entry.key_location, components);
+    for (words::Row& row : rows) {
+      if (row.key != entry.key) continue;
+      row.kind = words::Outcome::Kind::kTaken;
+      row.text = word->path;
+      row.asks = true;
+    }
+  }
+}
 
 void refuse_stream_of_labels(words::Reader& reader, const Node& at, const std::string& key) {
   reader.refuse(at, key, key + " reads a stream, and KTO compares each record with another one of the set",
@@ -82,17 +133,21 @@ void refuse_empty_numbers(const Node& config, const words::Table& table, const N
   EmptyNumbers(recipe, rows, diagnostics).refuse(config, table.words, "");
 }
 
-void take_sharding(const Node& config, Node& recipe, core::Diagnostics& diagnostics) {
+void take_sharding(const Node& config, Node& recipe, std::vector<words::Row>& rows, core::Diagnostics& diagnostics) {
   std::vector<resolve::ShardingWord> fsdp, deepspeed;
   const Node* text = config.find("fsdp");
   const bool is_without = text != nullptr && !asks_for_something(*text);  // whatever fsdp_config says
   for (const Node::Entry& entry : config.entries()) {
     const bool is_fsdp_list = entry.key == "fsdp" && entry.value.is_sequence();
     if (!asks_for_something(entry.value) && (!entry.value.is_sequence() || is_fsdp_list)) continue;
-    if (entry.key == "deepspeed") deepspeed = resolve::deepspeed_words(entry, diagnostics, core::Severity::kWarning);
+    if (entry.key == "deepspeed") {
+      deepspeed = resolve::deepspeed_words(entry, diagnostics, core::Severity::kWarning);
+      if (deepspeed.empty() && entry.value.is_string()) note_left_out(entry, rows);
+    }
     if (is_without || (entry.key != "fsdp" && entry.key != "fsdp_config")) continue;
-    for (resolve::ShardingWord& word : resolve::fsdp_words(entry, diagnostics, core::Severity::kWarning))
-      fsdp.push_back(std::move(word));
+    auto found = resolve::fsdp_words(entry, diagnostics, core::Severity::kWarning);
+    if (found.empty() && entry.value.is_string() && entry.key == "fsdp_config") note_left_out(entry, rows);
+    std::move(found.begin(), found.end(), std::back_inserter(fsdp));
   }
   for (const resolve::ShardingWord& word : deepspeed) {
     if (word.field != "scheduler" || word.value.find("type") == nullptr) continue;

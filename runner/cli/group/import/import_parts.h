@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,11 +14,24 @@
 namespace runner::cli {
 
 /// Sets what `fsdp`, `fsdp_config` and `deepspeed` of a Trainer's arguments come to. The optimizer and the schedule of
-/// DeepSpeed's file take the place of those that are a default there; what is not there is left out, with a warning.
-void take_sharding(const core::Node& config, core::Node& recipe, core::Diagnostics& diagnostics);
+/// DeepSpeed's file take the place of those that are a default there; what is not there is left out, with a warning,
+/// and `rows` say so.
+void take_sharding(const core::Node& config, core::Node& recipe, std::vector<words::Row>& rows,
+                   core::Diagnostics& diagnostics);
+
+/// A special token of a tokenizer's folder that is here, by its name in tokenizer_config.json, such as `eos_token`; ""
+/// where it has none. Nothing where the folder cannot be read, such as one of the Hub.
+std::optional<std::string> token_of_folder(const std::string& folder, const char* name);
+
+/// Sets switches that are written as `false` where roux's default is not: of other keys `false` asks for nothing.
+void keep_switches(const core::Node& config, const words::Table& table, core::Node& recipe,
+                   std::vector<words::Row>& rows);
 
 /// `95%`, to a tenth, of a part of 1.
 std::string percent_of(double part);
+
+/// What a row says of records that are held out and that the tool draws at random.
+inline constexpr const char* kHeldOutText = "data.val; the last records, where the tool draws them at random";
 
 /// How sets are mixed; without weights they follow one another.
 struct SetMixture {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "runner/cli/group/import/import_parts.h"
+#include "runner/cli/group/import/local_files.h"
 #include "runner/core/json.h"
 #include "runner/core/text/text.h"
 #include "runner/core/text/utf8.h"
@@ -70,13 +71,34 @@ class Sets {
     const auto said = [](const Node* value) {
       return value != nullptr && words::asks_for_something(*value) ? value->scalar_text() : std::string();
     };
-    if (fs::is_directory(text, failed)) {
-      made.set("path", Node::string(text + "/*.jsonl"));
-    } else {
-      const std::string part = said(split);
-      name_data_set(text, said(subset), part.empty() ? "train" : part, made);
+    const std::string part = said(split).empty() ? "train" : said(split);
+    if (fs::is_directory(text, failed)) return of_folder(key, name, said(subset), part);
+    if (text.starts_with(".") || text.starts_with("/")) {
+      reader_.refuse(name, key, core::quote(text) + " is not here", "name a folder or a file of records that is here");
     }
+    name_data_set(text, said(subset), part, made);
     add_options(made, RecordForm::kUnknown, true, key);
+    return made;
+  }
+
+  /// Of a split of a folder here the files that `load_dataset` finds.
+  Node of_folder(const std::string& key, const Node& name, const std::string& subset, const std::string& split) {
+    Node made = Node::mapping(name.location());
+    const std::string plain = split.substr(0, split.find('[')), part = split.substr(plain.size());
+    const auto files = files_of_split(name.scalar_text(), subset, plain);
+    if (!files) {
+      reader_.refuse(name, key, files.failure().message, files.failure().hint);
+      return made;
+    }
+    const bool has_records = hub::reads("jsonl", files.value().kind);
+    if (!has_records && !is_of_text()) {
+      reader_.refuse(name, key, name.scalar_text() + " holds " + hub::words_of(files.value().kind),
+                     "write their records into files of .jsonl, and name these");
+    }
+    made.set("type", Node::string(has_records ? "jsonl" : "text"));
+    made.set("path", files.value().node());
+    if (!part.empty()) made.set("split", Node::string(part));
+    add_options(made, has_records ? form_of(files.value().paths.front()) : RecordForm::kText, has_records, key);
     return made;
   }
 
@@ -90,7 +112,11 @@ class Sets {
     }
     words::Draft none;
     reader_.read_block(block, words::find(words::table_of("trl").words, "datasets")->inner, prefix, none);
-    const Node* files = block.find("data_files");
+    const Node *files = block.find("data_files"), *folder = block.find("data_dir");
+    if (folder != nullptr && words::asks_for_something(*folder)) {
+      reader_.refuse(*folder, prefix + "data_dir", "data_dir chooses a folder of a data set, which roux does not",
+                     "name its files in data_files, or the folder in path where it is here");
+    }
     if (files != nullptr && files->is_string()) return of_file({prefix + "data_files", files});
     return of_name(prefix + "path", *path, block.find("name"), block.find("split"));
   }
@@ -111,16 +137,36 @@ class Sets {
     const bool is_unlimited = method_.is_trl() && written != nullptr && written->is_null();
     if (length != nullptr) {
       made.set("max_seq_len", *length);
-    } else if (!is_unlimited && (!has_records || method_.is_trl())) {
+    } else if (is_unlimited) {
+      made.set("too_long", Node::string("error"));
+      reader_.note("max_length", Kind::kChanged,
+                   "data.train.too_long: error; no record is cut, and max_seq_len is that of the model, at most 2,048");
+    } else if (!has_records || method_.is_trl() || is_of_text()) {
       made.set("max_seq_len", Node::integer(1024));
     }
     // TRL leaves longer pairs out, where it cuts other records.
     if (method_.is_trl() && method_.is_reward() && made.find("max_seq_len") != nullptr)
       made.set("too_long", Node::string("drop"));
     if (!has_records) return;
+    if (is_of_text()) return add_joined(made, key);
     add_template(made);
     if (reader_.get("packing") != nullptr && !method_.is_of_pairs) made.set("packing", Node::boolean(true));
     add_loss(made, form, key);
+    add_streaming(made);
+  }
+
+  /// Transformers' script joins all texts and cuts blocks.
+  void add_joined(Node& made, const std::string& key) {
+    made.set("packing", Node::boolean(true));
+    reader_.note(key, Kind::kChanged, "data.train.path; each record ends with an end token, and is cut at block_size");
+    reader_.diagnostics().warning(made.location(),
+                                  "the script joins the texts of all records and cuts them into blocks; here each "
+                                  "record is cut at the length of a block, and has an end token",
+                                  "write the texts into a file of .txt, which is joined and cut so");
+    add_streaming(made);
+  }
+
+  void add_streaming(Node& made) {
     if (first_of(reader_, {"streaming", "dataset_streaming"}).value != nullptr)
       made.set("streaming", Node::boolean(true));
   }
@@ -142,7 +188,9 @@ class Sets {
 
   /// TRL learns all of a conversation, and of a prompt with a completion the latter.
   void add_loss(Node& made, RecordForm form, const std::string& key) {
-    if (method_.is_of_pairs || is_of_text()) return;
+    if (method_.is_of_pairs) return;
+    if (says(reader_.config(), "completion_only_loss", false))
+      reader_.note("completion_only_loss", Kind::kTaken, "data.train.loss_on: all");
     const bool completions = reader_.get("completion_only_loss") != nullptr;
     const bool is_unsaid = !completions && !says(reader_.config(), "completion_only_loss", false);
     if (reader_.get("assistant_only_loss") != nullptr || completions) return;
@@ -178,7 +226,7 @@ HeldOut held_out_of(Reader& reader) {
     const Node* part = reader.get(key);
     if (part == nullptr) continue;
     const double size = part->is_number() ? part->as_double() * factor : 0;
-    if (size > 0 && (size < 1 || factor == 1.0)) return {key, size};
+    if (size > 0 && (size < 1 || factor == 1.0)) return {key, size, /*is_first=*/factor != 1.0};
     reader.refuse(*part, key, std::string(key) + " is " + part->scalar_text() + ", not a part of the records",
                   factor == 1.0 ? "write a part, such as test_split_size: 0.05" : "write percents below 100");
   }
@@ -215,13 +263,29 @@ std::vector<Node> parts_of(Reader& reader, std::vector<Node> sets, const HeldOut
       const auto number = "-" + std::to_string(std::llround(held_out.size));
       part = is_held_out ? "[" + number + ":]" : "[:" + number + "]";
     } else {
-      const std::string border = percent_of(1 - held_out.size);
-      part = is_held_out ? border + ":" : ":" + border;
+      const std::string border = percent_of(held_out.is_first ? held_out.size : 1 - held_out.size);
+      part = is_held_out == held_out.is_first ? ":" + border : border + ":";
       if (!name.empty()) part = "[" + part + "]";
     }
     set.set("split", Node::string(name + part));
   }
   return sets;
+}
+
+/// `max_train_samples`: blocks of texts, or records.
+void take_first_samples(Reader& reader) {
+  const Node *most = reader.get("max_train_samples"), *train = reader.draft().find("data.train");
+  if (most == nullptr || train == nullptr) return;
+  if (first_of(reader, {"streaming"}).value != nullptr) {
+    return reader.refuse(*most, "max_train_samples",
+                         "max_train_samples takes the first samples, and of a stream all are",
+                         "remove it, or streaming");
+  }
+  Node subset = Node::mapping(train->location());
+  subset.set("type", Node::string("subset"));
+  subset.set("samples", *most);
+  subset.set("of", *train);
+  reader.draft().put("data.train", std::move(subset));
 }
 
 /// A stream of the Hub is that of train, whole; sets to evaluate on are read before. Whether there is a stream.
@@ -313,6 +377,7 @@ void put_sets(Reader& reader, std::vector<Node> train, std::vector<Node> val, co
                              (train.size() > 1 ? ", a number of records of several sets" : ", not a number of records"),
                          "write a part of them, such as " + held_out.key + ": 0.05");
   }
+  if (!held_out.is_first) reader.note(held_out.key, Kind::kChanged, kHeldOutText);
   reader.draft().put("data.train", joined_sets(parts_of(reader, train, held_out, false), mixture));
   reader.draft().put("data.val", joined_sets(parts_of(reader, std::move(train), held_out, true), mixture));
 }
@@ -342,10 +407,13 @@ void take_trainer_data(Reader& reader, const TrainerMethod& method) {
     const Node* split = reader.get("dataset_test_split");
     val = {sets.of_name("dataset_name", *name, subset, split != nullptr ? split : &test)};
   }
+  if (name == nullptr || tests.value != nullptr || val.empty())
+    reader.note("dataset_test_split", Kind::kNoEffect, "nothing is evaluated on a split of dataset_name");
   if (train.empty() && reader.get("model_name_or_path") != nullptr)
     reader.diagnostics().warning(reader.config().location(), "the arguments name no data",
                                  "add data: {train: {type: jsonl, path: FILE.jsonl}} to the recipe");
   put_sets(reader, std::move(train), std::move(val), held_out_of(reader), mixture);
+  take_first_samples(reader);
 }
 
 }  // namespace runner::cli

@@ -25,6 +25,7 @@ void name_data_set(const std::string& name, const std::string& subset, const std
 struct HeldOut {
   std::string key;
   double size = 0;
+  bool is_first = false;  ///< the first records; else the last ones, where the tool draws them
 };
 /// Sets data.train, and data.val of `val` or else of what is held out. Errors: a part of sets that are parts themselves
 /// without a known end, or streams, and a number of records of several sets.

@@ -126,7 +126,7 @@ Node path_of(Reader& reader, const Node& name) {
   return Node::string(path, name.location());
 }
 
-void take_model(Reader& reader, const TrainerMethod& /*method*/) {
+void take_model(Reader& reader, const TrainerMethod& method) {
   const Node* model = reader.get("model_name_or_path");
   if (model == nullptr) return;
   reader.draft().put("recipe_version", Node::integer(1));
@@ -137,6 +137,15 @@ void take_model(Reader& reader, const TrainerMethod& /*method*/) {
     reader.draft().put("tokenizer.type", Node::string("file"));
     reader.draft().put("tokenizer.path", Node::string(model_path(tokenizer->scalar_text()), tokenizer->location()));
   }
+  const Node *token = method.is_trl() ? reader.get("eos_token") : nullptr, *folder = model;
+  for (const char* key : {"tokenizer_name", "tokenizer_name_or_path"}) {
+    if (reader.get(key) != nullptr) folder = reader.get(key);
+  }
+  if (token == nullptr) return;
+  if (token_of_folder(folder->scalar_text(), "eos_token") == token->scalar_text())
+    return reader.note("eos_token", Kind::kNoEffect, "the tokenizer's folder has the same");
+  reader.refuse(*token, "eos_token", "eos_token has no equivalent: the end token is the tokenizer folder's own",
+                "write it into tokenizer_config.json of a copy of the folder, and name the copy");
 }
 
 /// Adapters to begin from, which say what they are themselves.
@@ -307,7 +316,8 @@ void take_pairs(Reader& reader, const TrainerMethod& method) {
   } else if (is_of_dpo(reader)) {
     take_dpo(reader, method);
   }
-  if (says(reader.config(), "disable_dropout", false) || method.is_factory_v1()) return;
+  if (says(reader.config(), "disable_dropout", false) || method.is_factory_v1())
+    return reader.note("disable_dropout", Kind::kTaken, "model.dropout: the model's own");
   // TRL and LLaMA-Factory, but its version 1, train on pairs without dropout, that of adapters included.
   reader.draft().put("model.type", Node::string("transformers"));
   reader.draft().put("model.dropout", Node::floating(0.0));
@@ -407,12 +417,13 @@ Node recipe_of_trainer(const Node& config, std::vector<words::Row>& rows, core::
   rows = reader.rows();
   Node recipe = reader.draft().ordered();
   refuse_empty_numbers(arguments, words::table_of(words_of(method)), recipe, rows, diagnostics);
+  keep_switches(arguments, words::table_of(words_of(method)), recipe, rows);
   if (const Node* file = method.is_factory_v1() ? reader.get("dist_config.config_file") : nullptr) {
     Node sharding = Node::mapping();
     sharding.set("deepspeed", *file, file->location());
-    take_sharding(sharding, recipe, diagnostics);
+    take_sharding(sharding, recipe, rows, diagnostics);
   } else {
-    take_sharding(config, recipe, diagnostics);
+    take_sharding(config, recipe, rows, diagnostics);
   }
   if (const Node* launcher = config.find(kLauncher)) {
     take_launcher(*launcher, /*is_trainer=*/true, recipe, rows, diagnostics);

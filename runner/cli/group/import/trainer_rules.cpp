@@ -181,10 +181,16 @@ void take_trainer_precision(Reader& reader, const TrainerMethod& method) {
   if (mode != nullptr)
     reader.draft().put("precision.mode",
                        Node::string(mode, written != nullptr ? written->location() : core::Location{}));
+  if (method.is_trl() && says(reader.config(), "bf16", false) && mode != nullptr)
+    reader.note("bf16", Kind::kTaken, std::string("precision.mode: ") + mode);
   // TRL computes activations again unless it is told not to.
   const bool keeps = says(reader.config(), "gradient_checkpointing", false) ||
                      says(reader.config(), "activation_checkpointing", false);
   if (method.is_trl() && !keeps) reader.draft().put("activation_checkpointing.mode", Node::string("full"));
+  for (const char* key : {"gradient_checkpointing", "activation_checkpointing"}) {
+    if (method.is_trl() && says(reader.config(), key, false))
+      reader.note(key, Kind::kTaken, "activation_checkpointing: none");
+  }
 }
 
 void take_trainer_intervals(Reader& reader, const TrainerMethod& method) {
@@ -228,8 +234,10 @@ void take_trainer_best(Reader& reader) {
                      Node::string("val/" + name, (metric != nullptr ? *metric : *load).location()));
   if (name == "accuracy" || name == "perplexity")
     reader.draft().put("eval.metrics", Node::sequence({Node::string(name)}));
-  if (greater != nullptr && greater->is_bool() && metric != nullptr)
-    reader.draft().put("checkpoint.mode", Node::string(greater->as_bool() ? "max" : "min"));
+  if (greater == nullptr || !greater->is_bool() || metric == nullptr) return;
+  const char* mode = greater->as_bool() ? "max" : "min";
+  reader.draft().put("checkpoint.mode", Node::string(mode));
+  reader.note("greater_is_better", Kind::kTaken, std::string("checkpoint.mode: ") + mode);
 }
 
 void take_trainer_trackers(Reader& reader, const TrainerMethod& method) {

@@ -3,14 +3,18 @@
 #include <algorithm>
 #include <cctype>
 #include <initializer_list>
+#include <iterator>
 #include <map>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "runner/cli/group/import/launch/foreign_file.h"
 #include "runner/cli/group/import/launch/launcher.h"
+#include "runner/core/text/text.h"
 #include "runner/core/text/utf8.h"
+#include "runner/words/table.h"
 
 namespace runner::cli {
 namespace {
@@ -18,7 +22,13 @@ namespace {
 using core::Node;
 
 using Word = ShellWord;
-using Command = std::vector<Word>;
+using Words = std::vector<Word>;
+
+/// What a script starts.
+struct Command {
+  Words words;
+  std::map<std::string, Word> environment;  ///< exported before, or written before the program
+};
 
 bool is_name_character(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
@@ -195,7 +205,14 @@ class Shell {
       command_.clear();
       return;
     }
-    Command whole;
+    std::map<std::string, Word> environment = exported_;
+    while (is_assignment(command_.front().text)) {
+      Word& word = command_.front();
+      const std::size_t equals = word.text.find('=');
+      environment[word.text.substr(0, equals)] = {.text = word.text.substr(equals + 1), .line = word.line};
+      command_.erase(command_.begin());
+    }
+    Words whole;
     for (Word& word : command_) {
       const auto array = arrays_.find(word.text);
       if (word.is_array && array != arrays_.end()) {
@@ -204,21 +221,26 @@ class Shell {
         whole.push_back(std::move(word));
       }
     }
-    commands_.push_back(std::move(whole));
+    commands_.push_back({std::move(whole), std::move(environment)});
     command_.clear();
+  }
+
+  static bool is_assignment(const std::string& word) {
+    const std::size_t equals = word.find('=');
+    return equals != std::string::npos && equals > 0 && std::isdigit(static_cast<unsigned char>(word[0])) == 0 &&
+           std::all_of(word.begin(), word.begin() + static_cast<std::ptrdiff_t>(equals), is_name_character);
   }
 
   /// Of `NAME=value`, `export NAME=value`.
   bool assigns() {
-    const std::size_t first = command_.front().text == "export" || command_.front().text == "set" ? 1 : 0;
+    const bool exports = command_.front().text == "export";
+    const std::size_t first = exports || command_.front().text == "set" ? 1 : 0;
     for (std::size_t i = first; i < command_.size(); ++i) {
       const std::string& word = command_[i].text;
+      if (!is_assignment(word)) return false;
       const std::size_t equals = word.find('=');
-      const bool names =
-          equals != std::string::npos && equals > 0 &&
-          std::all_of(word.begin(), word.begin() + static_cast<std::ptrdiff_t>(equals), is_name_character);
-      if (!names) return false;
       values_[word.substr(0, equals)] = word.substr(equals + 1);
+      if (exports) exported_[word.substr(0, equals)] = {.text = word.substr(equals + 1), .line = command_[i].line};
     }
     return true;
   }
@@ -228,10 +250,11 @@ class Shell {
   int line_ = 1;
   bool open_ = false, in_array_ = false;
   Word word_;
-  Command command_;
+  Words command_;
   std::string array_;
   std::map<std::string, std::string, std::less<>> values_;
-  std::map<std::string, Command, std::less<>> arrays_;
+  std::map<std::string, Words, std::less<>> arrays_;
+  std::map<std::string, Word> exported_;
   std::vector<Command> commands_;
   std::vector<std::pair<std::string, int>> unknown_;
 };
@@ -241,6 +264,21 @@ bool is_option(const Word& word) { return word.text.starts_with("--") && word.te
 bool is_any_of(const std::string& text, std::initializer_list<const char*> words) {
   return std::find(words.begin(), words.end(), text) != words.end();
 }
+
+std::string program_of(const Word& word) { return word.text.substr(word.text.rfind('/') + 1); }
+
+/// The programs that train, by a command behind their name; and their commands that do not.
+constexpr std::initializer_list<const char*> kPrograms = {"trl", "llamafactory-cli", "lmf", "axolotl"};
+constexpr std::initializer_list<const char*> kOtherCommands = {"api",        "chat",       "delinearize-llama4",
+                                                               "env",        "eval",       "evaluate",
+                                                               "export",     "fetch",      "help",
+                                                               "inference",  "merge-lora", "merge-sharded-fsdp-weights",
+                                                               "preprocess", "quantize",   "vllm-serve",
+                                                               "version",    "webchat",    "webui"};
+/// Options of a training, whatever the script is called.
+constexpr std::initializer_list<const char*> kOfTraining = {"--model_name_or_path", "--per_device_train_batch_size",
+                                                            "--num_train_epochs",   "--learning_rate",
+                                                            "--train_file",         "--dataset_name"};
 
 /// `package.module`, and no number, version or file of arguments.
 bool is_dotted_name(const std::string& text) {
@@ -254,7 +292,7 @@ bool names_arguments(const std::string& text) {
 }
 
 /// The module that a launcher or Python starts, from the word behind `-m` on: flags of the launcher may stand between.
-Command::const_iterator module_of(Command::const_iterator word, Command::const_iterator end) {
+Words::const_iterator module_of(Words::const_iterator word, Words::const_iterator end) {
   bool may_be_value = false;
   for (; word != end; ++word) {
     const bool is_flag = word->text.starts_with("-");
@@ -265,7 +303,7 @@ Command::const_iterator module_of(Command::const_iterator word, Command::const_i
 }
 
 /// The script of a command, its module, or the word behind a program that trains; the end for none.
-Command::const_iterator script_of(const Command& command) {
+Words::const_iterator script_of(const Words& command) {
   bool is_launched = false;
   for (auto word = command.begin(); word != command.end(); ++word) {
     if (word->text.ends_with(".py")) return word;
@@ -285,13 +323,51 @@ Command::const_iterator script_of(const Command& command) {
       word = module;
       continue;
     }
-    const std::string program = word->text.substr(word->text.rfind('/') + 1);
+    const std::string program = program_of(*word);
     is_launched = is_launched || is_any_of(program, {"accelerate", "accelerate-launch", "torchrun", "deepspeed"});
-    const bool trains = is_any_of(program, {"trl", "llamafactory-cli", "lmf", "axolotl"});
-    if (trains && std::next(word) != command.end()) return std::next(word);
+    if (is_any_of(program, kPrograms) && std::next(word) != command.end()) return std::next(word);
     if (is_option(*word) && word == command.begin()) return word;  // the arguments alone
   }
   return command.end();
+}
+
+/// What TRL's scripts are called by, whose `--config` is a file of arguments.
+constexpr const char* kOfTrl[] = {"sft", "dpo", "cpo", "orpo", "kto", "reward", "grpo", "rloo", "ppo", "prm"};
+
+bool is_launcher(const Word& word) {
+  return is_any_of(program_of(word),
+                   {"accelerate", "accelerate-launch", "torchrun", "deepspeed", "torch.distributed.run",
+                    "torch.distributed.launch", "accelerate.commands.launch", "deepspeed.launcher.runner"});
+}
+
+/// Whether a command says more than the script: options, a file of arguments or a launcher.
+bool has_arguments(const Words& command, Words::const_iterator script) {
+  const bool is_launched = std::any_of(command.begin(), script, is_launcher);
+  const bool is_started = is_launched || !script->text.ends_with(".py") ||
+                          (script != command.begin() && program_of(command.front()).starts_with("python"));
+  return is_launched || std::any_of(script, command.end(), [&](const Word& word) {
+           return is_option(word) || (is_started && names_arguments(word.text));
+         });
+}
+
+/// Whether what a command starts is a training for sure.
+bool trains(const Words& command, Words::const_iterator script) {
+  if (!script->text.ends_with(".py") && script != command.begin()) {
+    const std::string before = program_of(*std::prev(script));
+    if (is_any_of(before, kPrograms) || before == "llamafactory.cli") return !is_any_of(script->text, kOtherCommands);
+    if (script->text == "axolotl.cli.train" || script->text.starts_with("trl.")) return true;
+  }
+  return std::any_of(script, command.end(), [](const Word& word) {
+    std::string key = word.text.substr(0, word.text.find('='));
+    std::replace(key.begin() + (key.starts_with("--") ? 2 : 0), key.end(), '-', '_');
+    return is_any_of(key, kOfTraining);
+  });
+}
+
+/// Whether `--config` of a script is a file of arguments, as of TRL's scripts.
+bool is_of_trl(const std::string& script) {
+  const auto has = [&](const char* word) { return script.find(word) != std::string::npos; };
+  return std::any_of(std::begin(kOfTrl), std::end(kOfTrl), has);
 }
 
 class Reader {
@@ -299,18 +375,25 @@ class Reader {
   Reader(const std::shared_ptr<const core::Source>& source, core::Diagnostics& diagnostics)
       : source_(source), diagnostics_(diagnostics) {}
 
-  Node read(const Command& command, Command::const_iterator script) {
-    Node config = Node::mapping(at(command.front()));
+  Node read(const Command& command, Words::const_iterator script) {
+    const Words& words = command.words;
+    Node config = Node::mapping(at(words.front()));
     auto word = script;
     if (!is_option(*script)) {
-      const std::string name = script->text.substr(script->text.rfind('/') + 1);
-      config.set(kScript, Node::string(name, at(*script)), at(*script));
+      script_ = script->text.substr(script->text.rfind('/') + 1);
+      config.set(kScript, Node::string(script_, at(*script)), at(*script));
       ++word;
     }
-    Node launcher = read_launcher({command.begin(), script}, source_, diagnostics_);
-    if (!launcher.entries().empty()) config.set(kLauncher, std::move(launcher), at(command.front()));
-    word = std::find_if(word, command.end(), is_option);
-    while (word != command.end()) word = take(word, command.end(), config);
+    Node launcher = read_launcher({words.begin(), script}, source_, diagnostics_);
+    add_environment(command.environment, launcher);
+    if (!launcher.entries().empty()) config.set(kLauncher, std::move(launcher), at(words.front()));
+    const auto options = std::find_if(word, words.end(), is_option);
+    is_alone_ = options == words.end() && std::distance(script, options) == 2;
+    for (; word != options; ++word) take_plain(*word, config);
+    while (word != words.end()) word = take(word, words.end(), config);
+    for (const Node::Entry& entry : of_files_.entries()) {
+      if (config.find(entry.key) == nullptr) config.set(entry.key, entry.value, entry.key_location);
+    }
     return config;
   }
 
@@ -323,8 +406,47 @@ class Reader {
     return location;
   }
 
+  /// What Accelerate reads of the environment; the launcher's flags go before.
+  void add_environment(const std::map<std::string, Word>& environment, Node& launcher) {
+    constexpr std::string_view kPrefix = "ACCELERATE_";
+    for (const auto& [name, word] : environment) {
+      if (!name.starts_with(kPrefix)) continue;
+      const std::string key = core::lower(name.substr(kPrefix.size()));
+      if (words::find(words::table_of("accelerate").words, key) == nullptr) {
+        diagnostics_.notice(at(word), "$" + name + " is not read", "write what it sets into the recipe");
+        continue;
+      }
+      if (launcher.find(key) == nullptr) launcher.set(key, value_of_argument(source_, word.text, at(word)), at(word));
+      if (!launcher.location().known()) launcher.set_location(at(word));
+    }
+  }
+
+  /// A file of arguments, or KEY=VALUE, which goes before what the file says.
+  void take_plain(const Word& word, Node& config) {
+    const std::size_t equals = word.text.find('=');
+    if (equals != std::string::npos) {
+      config.set(word.text.substr(0, equals), value_of_argument(source_, word.text.substr(equals + 1), at(word)),
+                 at(word));
+    } else if (names_arguments(word.text)) {
+      // Scripts of Transformers read one that is the only argument.
+      if (script_.ends_with(".py") && !is_alone_) return refuse_file(at(word), word.text);
+      add_file(Node::string(word.text, at(word)), "the file of arguments");
+    }
+  }
+
+  void refuse_file(const core::Location& location, const std::string& what) {
+    diagnostics_.error(location, core::escape_for_terminal(what) + " is read by the script in its own way",
+                       "write its arguments into the command line");
+  }
+
+  void add_file(const Node& path, const std::string& argument) {
+    const auto file = read_named_file(path, argument, diagnostics_);
+    if (!file) return;
+    for (const Node::Entry& entry : file->entries()) of_files_.set(entry.key, entry.value, entry.key_location);
+  }
+
   /// One option with its values.
-  Command::const_iterator take(Command::const_iterator word, Command::const_iterator end, Node& config) {
+  Words::const_iterator take(Words::const_iterator word, Words::const_iterator end, Node& config) {
     const core::Location location = at(*word);
     std::string key = word->text.substr(2);
     std::vector<std::string> values;
@@ -335,7 +457,11 @@ class Reader {
     for (++word; word != end && !is_option(*word); ++word) values.push_back(word->text);
     std::replace(key.begin(), key.end(), '-', '_');
     if (key == "config" || key == "config_file") {
-      diagnostics_.error(location, "--" + key + " names a file of more arguments", "import that file instead");
+      if (is_of_trl(script_) && values.size() == 1) {
+        add_file(Node::string(values[0], location), "--" + key);
+      } else {
+        refuse_file(location, "--" + key);
+      }
       return word;
     }
     const bool negated = key.starts_with("no_") && key != "no_cuda" && values.empty();
@@ -355,46 +481,52 @@ class Reader {
 
   const std::shared_ptr<const core::Source>& source_;
   core::Diagnostics& diagnostics_;
+  std::string script_;
+  bool is_alone_ = false;            ///< there is one argument
+  Node of_files_ = Node::mapping();  ///< arguments that the command names the files of
 };
+
+/// The command that trains: one that does for sure, else the first that could. Null for none; an error for several.
+const Command* command_of(const std::vector<Command>& commands, const std::shared_ptr<const core::Source>& source,
+                          core::Diagnostics& diagnostics) {
+  const Command *sure = nullptr, *first = nullptr;
+  for (const Command& command : commands) {
+    const auto script = script_of(command.words);
+    if (script == command.words.end()) continue;
+    const bool is_sure = trains(command.words, script);
+    if (first == nullptr && (is_sure || has_arguments(command.words, script))) first = &command;
+    if (is_sure && sure != nullptr) {
+      core::Location at;
+      at.source = source;
+      at.line = command.words.front().line;
+      at.column = 1;
+      diagnostics.error(
+          at, "a second training begins here: the first one is at line " + std::to_string(sure->words.front().line),
+          "write each command into a file of its own, and import them one by one");
+      return sure;
+    }
+    if (is_sure) sure = &command;
+  }
+  return sure != nullptr ? sure : first;
+}
 
 }  // namespace
 
 std::optional<Node> read_command_line(const std::shared_ptr<const core::Source>& source,
                                       core::Diagnostics& diagnostics) {
   Shell shell(source->text);
-  for (const Command& command : shell.commands()) {
-    const auto script = script_of(command);
-    if (script == command.end()) continue;
-    const auto location = [&source](int line) {
-      core::Location at;
-      at.source = source;
-      at.line = line;
-      at.column = 1;
-      return at;
-    };
-    const auto options = std::find_if(script, command.end(), is_option);
-    const auto file = std::find_if(script, options, [](const Word& word) { return names_arguments(word.text); });
-    const bool is_own = script->text.ends_with(".py");
-    if (file != options && !is_own) {
-      diagnostics.error(location(file->line), "the arguments stand in " + core::escape_for_terminal(file->text),
-                        "import that file instead");
-      return Node::mapping();
-    }
-    if (options == command.end()) {
-      if (script != command.begin()) {
-        Node config = Reader(source, diagnostics).read(command, script);
-        if (diagnostics.has_errors() || config.find(kLauncher) != nullptr) return config;
-      }
-      continue;
-    }
-    for (const auto& [name, line] : shell.unknown()) {
-      if (line < command.front().line || line > command.back().line) continue;
-      diagnostics.error(location(line), "the script does not set $" + name,
-                        "write its value, or a line " + name + "=VALUE before");
-    }
-    return Reader(source, diagnostics).read(command, script);
+  const std::vector<Command> commands = shell.commands();
+  const Command* command = command_of(commands, source, diagnostics);
+  if (command == nullptr) return std::nullopt;
+  for (const auto& [name, line] : shell.unknown()) {
+    if (line < command->words.front().line || line > command->words.back().line) continue;
+    core::Location at;
+    at.source = source;
+    at.line = line;
+    at.column = 1;
+    diagnostics.error(at, "the script does not set $" + name, "write its value, or a line " + name + "=VALUE before");
   }
-  return std::nullopt;
+  return Reader(source, diagnostics).read(*command, script_of(command->words));
 }
 
 }  // namespace runner::cli

@@ -15,8 +15,9 @@ inline constexpr const char* kLauncher = "(launcher)";
 
 /// The arguments of a command line such as `torchrun run_clm.py --model_name_or_path gpt2 --bf16`, as people keep it in
 /// a shell script: over several lines, with variables that the script sets, with comments, redirections and pipes. The
-/// first command with a Python script, `trl` or `llamafactory-cli` counts. Nothing if the text has no such line; an
-/// error for a variable that the script does not set, and for arguments that stand in a file of their own.
+/// command that trains counts, else the first with a Python script and arguments; a file of arguments that it names is
+/// read, and its options go before. Nothing if the text has no such line; an error for two trainings, for a variable
+/// that the script does not set, and for `--config` of a script whose files are its own.
 std::optional<core::Node> read_command_line(const std::shared_ptr<const core::Source>& source,
                                             core::Diagnostics& diagnostics);
 

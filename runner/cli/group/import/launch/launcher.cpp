@@ -10,12 +10,11 @@
 #include <vector>
 
 #include "runner/cli/group/import/launch/accelerate_import.h"
-#include "runner/core/platform/files.h"
+#include "runner/cli/group/import/launch/foreign_file.h"
 #include "runner/core/text/suggest.h"
 #include "runner/core/text/text.h"
 #include "runner/core/text/utf8.h"
 #include "runner/recipe/read.h"
-#include "runner/resolve/sharding/words.h"
 #include "runner/words/table.h"
 
 namespace runner::cli {
@@ -187,21 +186,8 @@ class Reader {
   /// The flags go before what it says.
   void read_file(const Node& path) {
     has_file_ = true;
-    const recipe::Limits limits;
-    const std::string name = resolve::path_beside(path);
-    auto text = core::read_file(name, limits.file_bytes_max);
-    if (!text) {
-      return diagnostics_.error(path.location(), "--config_file: " + text.failure().message,
-                                "put the file there, or beside the script that names it");
-    }
-    const auto file =
-        std::make_shared<const core::Source>(core::Source{name, std::move(text).value(), core::Source::Kind::kFile});
-    const auto config = recipe::read_yaml(file, limits, diagnostics_);
+    const auto config = read_named_file(path, "--config_file", diagnostics_);
     if (!config) return;
-    if (!config->is_mapping()) {
-      return diagnostics_.error(config->location(), name + " is no config file of Accelerate",
-                                "it must be a mapping, as `accelerate config` writes it");
-    }
     for (const Node::Entry& entry : config->entries()) {
       if (found_.find(entry.key) == nullptr) found_.set(entry.key, entry.value, entry.key_location);
     }
