@@ -43,8 +43,8 @@ class TableRows {
   /// Row first() + `i` as the mapping that a line of JSONL would be. What is null is not in it, in nested mappings
   /// neither; an item of a list is null there, too. Decimals and integers beyond 64 bits are texts of their digits;
   /// dates, times and time stamps are texts of ISO 8601, those with a time zone in UTC; durations are seconds; bytes
-  /// are a text, in base64 unless they are valid UTF-8; maps are lists of pairs. Failure without a place: too many
-  /// values.
+  /// are a text where they are valid UTF-8, else an object {bytes} in base64; maps are lists of pairs. Failure without
+  /// a place: too many values.
   virtual Result<Node> record(std::int64_t i) const = 0;
   /// The value of the first column that is read, which is a text; nothing where it is null. Valid while this lives.
   virtual std::optional<std::string_view> text(std::int64_t i) const = 0;
