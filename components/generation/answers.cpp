@@ -46,7 +46,7 @@ Answers::Task Answers::task_of(const std::int64_t* ids, const std::int64_t* targ
   std::int64_t begin = end;
   while (begin > 0 && target[begin - 1] != kPadTarget) --begin;
   Task task;
-  if (begin == end) return task;
+  if (begin == end || begin == 0) return task;  // a text without a prompt is no answer
   // A position predicts the next one: the prompt ends where the first learnt position stands.
   for (std::int64_t i = 0; i <= begin; ++i) {
     if (real == nullptr || real[i]) task.prompt.push_back(static_cast<std::int32_t>(ids[i]));

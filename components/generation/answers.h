@@ -32,7 +32,7 @@ class Answers {
   Answers(const model::Model& model, std::shared_ptr<const tokenizer::Tokenizer> tokenizer, Options options);
 
   /// Of the first `rows` rows of a batch of ids, each its generated text and the one that it has, without special
-  /// tokens. A row that learns nothing is left out. RunError when ids cannot be made a text.
+  /// tokens. A row that learns nothing, or all of it, is left out. RunError when ids cannot be made a text.
   void judge(const TensorMap& batch, std::int64_t rows, const Judge& judge);
 
  private:

@@ -142,10 +142,12 @@ std::shared_ptr<Metric> make(const Config& config, const Inputs& inputs) {
   if (!takes_classes("entity_f1", inputs)) return nullptr;
   const std::optional<EntityTags> tags = entity_tags(inputs.class_names);
   if (!tags || inputs.find(kTarget)->shape.size() != 2) {
-    inputs.diagnostics.error(
-        inputs.block.location(),
-        "entity_f1 needs a tag of IOB2 for each word, such as B-PER and O, and these data have none",
-        "use accuracy or f1 for other tags");
+    std::string names;
+    for (const std::string& name : inputs.class_names) names += (names.empty() ? "" : ", ") + name;
+    inputs.diagnostics.error(inputs.block.location(),
+                             "entity_f1 needs a tag of IOB2 for each word, such as B-PER and O, and the data have " +
+                                 (names.empty() ? "none" : names),
+                             "use accuracy or f1 for other tags");
     return nullptr;
   }
   const auto average = average_of(std::make_optional(config.average), "entity_f1", inputs);

@@ -61,8 +61,16 @@ bool has_columns(const resolve::Recipe& recipe, const EvalRequest& request, core
     diagnostics.error({}, "--keep " + name + ": the output has a column of that name already",
                       "rename the column in the file");
   }
+  if (!request.input.empty() && request.returns == "loss") {
+    diagnostics.error({}, "--return loss: the targets of new rows are not read",
+                      "add the file to the recipe as a data set, and predict it with --data");
+  }
   if (kind == "csv_table") return !diagnostics.has_errors();
   const LabelKind labels = train::label_kind(recipe);
+  if (labels == LabelKind::kRewards && (request.returns == "probabilities" || request.returns == "labels")) {
+    diagnostics.error({}, "--return " + request.returns + ": a reward is none of several classes",
+                      "remove --return, or write --return logits");
+  }
   const bool tells_texts = kind == "jsonl" && (are_targets(labels) || labels == LabelKind::kRewards);
   if (!request.input.empty() && !tells_texts) {
     diagnostics.error(

@@ -553,6 +553,9 @@ std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
       options.read_beside.push_back(std::move(file));
     }
   }
+  // A model that looks both ways reads the mask of all sets, or of none.
+  options.always_mask = inputs.labels != LabelKind::kNone && inputs.labels != LabelKind::kDesirable &&
+                        inputs.labels != LabelKind::kRewards;
   options.settings = encoding_settings(inputs.block, **tokenizer);
   // The cache key needs it: the loss decides how records are encoded, and is not one of the data set's settings.
   if (options.labels != LabelKind::kNone && !are_in_place(options.labels) && !options.settings.empty()) {

@@ -161,8 +161,11 @@ Result<Sequence> LabelledTextEncoder::tagged(const Node& record, const Fields& f
   labels.assign(sequence.value().input.size(), static_cast<std::int32_t>(kPadTarget));
   std::vector<bool> has_tag(begins.size());
   for (std::size_t i = 0; i < labels.size(); ++i) {
-    if (offsets[i].begin == offsets[i].end) continue;  // added, or of nothing
-    const auto behind = std::upper_bound(begins.begin(), begins.end(), offsets[i].begin);
+    // Byte-level tokenizers count the blank in front of a word to its token.
+    const bool at_blank = std::binary_search(begins.begin() + 1, begins.end(), offsets[i].begin + 1);
+    const std::uint32_t begin = offsets[i].begin + (at_blank ? 1 : 0);
+    if (begin >= offsets[i].end) continue;  // added, or of nothing
+    const auto behind = std::upper_bound(begins.begin(), begins.end(), begin);
     const std::size_t word = static_cast<std::size_t>(behind - begins.begin()) - 1;
     if (has_tag[word]) continue;
     has_tag[word] = true;
@@ -176,6 +179,11 @@ Result<Sequence> LabelledTextEncoder::tagged(const Node& record, const Fields& f
     if (!label) return label.failure();
     labels[i] = static_cast<std::int32_t>(sequence.value().given.size());
     sequence.value().given.push_back(std::move(label.value()));
+  }
+  // What is cut away is told elsewhere.
+  const bool is_whole = !max_length_ || std::ssize(sequence.value().input) < *max_length_;
+  if (tags != nullptr && is_whole && std::find(has_tag.begin(), has_tag.end(), false) != has_tag.end()) {
+    sequence.value().unread.push_back(fields.label + " of words without a token");
   }
   return sequence;
 }
@@ -193,7 +201,8 @@ Result<Sequence> LabelledTextEncoder::operator()(const std::string& text, std::i
   if (!columns_.label.empty() || !reads_labels_) read.insert(read.end(), kLabels.begin(), kLabels.end());
   if (kind_ == LabelKind::kTags) {
     auto sequence = tagged(record, fields);
-    if (sequence) sequence.value().unread = unread_fields(record, read, false);
+    if (!sequence) return sequence;
+    for (std::string& field : unread_fields(record, read, false)) sequence.value().unread.push_back(std::move(field));
     return sequence;
   }
   const auto first = text_of(record, fields.text);

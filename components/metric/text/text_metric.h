@@ -17,7 +17,7 @@ class TextMetric : public Metric {
   bool judges_texts() const final { return true; }
   std::vector<std::string> reads() const final { return {}; }
   void update(const JudgedBatch& /*batch*/) final {}
-  std::string why_undefined() const override { return "no text was generated"; }
+  std::string why_undefined() const override { return "no sample has a prompt and an answer"; }
   bool higher_is_better() const final { return true; }
 };
 

@@ -266,7 +266,12 @@ void transforms(SettledTree& tree) {
       tree.error(name, "the model's head is masked_lm, and nothing masks tokens of " + name,
                  "add transforms: [{type: mask_tokens}] to it");
     }
-    if (transforms == nullptr || tells_masked) continue;
+    if (transforms == nullptr) continue;
+    if (tells_masked && transforms->items().size() > 1) {
+      tree.error_at(transforms->items()[1].location(),
+                    name + " masks tokens twice, and what the first one asks for is lost", "keep one of them");
+    }
+    if (tells_masked) continue;
     for (const Node& one : transforms->items()) {
       const Node* type = one.is_mapping() ? one.find("type") : nullptr;
       if (type == nullptr || !type->is_string() || type->as_string() != "mask_tokens") continue;

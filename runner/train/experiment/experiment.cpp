@@ -312,9 +312,19 @@ void check_texts(const Experiment& experiment, const Node& block, Diagnostics& d
     const components::BatchSpec& of_set = set.data->signature();
     if (of_set.find(components::kRejectedAt) != nullptr)
       return refuse("and data." + set.name + " has pairs of chosen and rejected", "remove it");
-    if (of_set.find(components::kPositions) != nullptr)
+    const auto written = [&](const char* key) {
+      const Node* value = experiment.recipe.root.at_path("data." + set.name + "." + key);
+      return value != nullptr ? value->scalar_text() : "";
+    };
+    if (written("packing") == "true")
       return refuse("and data." + set.name + " packs several records into a row",
                     "write packing: false in data." + set.name);
+    if (written("loss_on") == "all")
+      return refuse("and data." + set.name + " has loss_on: all, which tells no prompt from its answer",
+                    "write loss_on: assistant in data." + set.name);
+    if (written("train_on_thinking") == "false")
+      return refuse("and data." + set.name + " leaves the thoughts of an answer out",
+                    "remove train_on_thinking from data." + set.name);
     if (set.data->tokenizer() == nullptr)
       return refuse("and data." + set.name + " has no tokenizer", "use data of type jsonl");
   }

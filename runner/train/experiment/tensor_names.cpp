@@ -65,6 +65,11 @@ void check_packing(const Experiment& experiment, const std::string& set, const B
                     "remove packing, or use a model such as gpt, llama or transformers");
 }
 
+/// Of a set; new rows are read as the training set is.
+core::Location place_of(const Experiment& experiment, const std::string& set) {
+  return experiment.recipe.location("data." + (set == kNewRows ? "train" : set));
+}
+
 /// A model is made for the tensors of data.train. Would it read more, if data.train had what another set has?
 void check_left_out(const Experiment& experiment, const NamedDataset& set, Diagnostics& diagnostics) {
   const BatchSpec& of_train = experiment.train_data->signature();
@@ -80,7 +85,7 @@ void check_left_out(const Experiment& experiment, const NamedDataset& set, Diagn
   if (model == nullptr) return;
   for (const TensorSpec& port : model->inputs()) {
     if (of_train.find(port.name) != nullptr || both.find(port.name) == nullptr) continue;
-    diagnostics.error(experiment.recipe.location("data." + set.name),
+    diagnostics.error(place_of(experiment, set.name),
                       "data." + set.name + " gives \"" + port.name + "\", which model " + registry::type_of(block) +
                           " reads, and data.train does not give it",
                       port.name == components::kPositions
