@@ -29,7 +29,7 @@ struct Draw {
 class Transform {
  public:
   virtual ~Transform() = default;
-  /// What becomes of the tensors of the set, Inputs::data: no name, type or shape changes.
+  /// The tensors that it returns for those of Inputs::data. Names, types and shapes stay the same.
   virtual BatchSpec signature() const = 0;
   /// Changes a batch of one sample in place, padding included. Called by several threads.
   virtual void apply(TensorMap& sample, const Draw& draw) const = 0;
