@@ -15,9 +15,11 @@ Each folder is one that Transformers loads, and beside that
                         BATCH/grad/NAME    gradient of that loss
                         BATCH/after/NAME   weights after 5 steps of AdamW on that batch; NaN where the gradient is but
                                            rounding, which AdamW turns into steps of any size
+                        BATCH/generated    of a model with an encoder: NEW ids that follow greedily, [B, NEW]
 
 in float32, without dropout, with the names of the model for causal language modelling, or of the one that HEADS names.
-Records of a head for classes have the labels of Transformers. rope.json holds frequencies.
+Records of a head for classes have the labels of Transformers. Those of a model with an encoder have labels of a length
+of their own. rope.json holds frequencies.
 """
 
 import copy
@@ -31,7 +33,7 @@ import tempfile
 import torch
 from safetensors.torch import load_file, save_file
 from transformers import (AutoConfig, AutoModel, AutoModelForCausalLM, AutoModelForMaskedLM,
-                          AutoModelForSequenceClassification, AutoModelForTokenClassification)
+                          AutoModelForSeq2SeqLM, AutoModelForSequenceClassification, AutoModelForTokenClassification)
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
 from transformers.utils.logging import disable_progress_bar
 
@@ -42,6 +44,8 @@ LENGTH = 16
 STEPS = 5
 ADAMW = {"lr": 1e-3, "betas": (0.9, 0.999), "eps": 1e-8, "weight_decay": 0.01}
 PADDED = (LENGTH, 12, 14)  # a window of 6 leaves every padded position something to look at
+TARGETS = (9, 11, 6)  # labels of a model with an encoder
+NEW = 30  # ids that it generates
 PROMPT = 4  # positions without a label at the start of the last record
 ROUNDING = 3e-6  # of the largest entry of all gradients
 
@@ -96,8 +100,14 @@ def check_frequencies(found, committed):
     return [f"rope.json: {case['fields']} differs" for case, same in zip(found, near, strict=True) if not same]
 
 
+def has_encoder(case):
+    return case.startswith("t5-")
+
+
 def head_of(case):
     """By which it is read, too."""
+    if has_encoder(case):
+        return AutoModelForSeq2SeqLM
     return HEADS.get(case.split("-")[1], AutoModelForCausalLM)
 
 
@@ -136,8 +146,20 @@ def records(config, seed):
     return result
 
 
+def with_targets(rows, case):
+    """Of a model with an encoder."""
+    generator = torch.Generator().manual_seed(seed_of(case) + 2000)
+    for number, row in enumerate(rows):
+        length = TARGETS[max(0, number - 2)]
+        labels = torch.randint(VOCABULARY, (length,), generator=generator).tolist()
+        row["labels"] = labels + [-100] * (max(TARGETS) - length) if number >= 2 else labels
+    return rows
+
+
 def labelled(rows, config, case):
     """With labels for its head."""
+    if has_encoder(case):
+        return with_targets(rows, case)
     head = case.split("-")[1]
     if head not in HEADS:
         return rows
@@ -168,6 +190,10 @@ def write_model(case, folder):
     config = AutoConfig.for_model(case.split("-")[0], **copy.deepcopy(fields))  # it writes into what it is given
     kind = AutoModel if case == "gpt2-bare" else head_of(case)
     model = kind.from_config(config, dtype=torch.float32)
+    if has_encoder(case) and fields.get("tie_word_embeddings") is False:
+        # Transformers 5 ties them at first whatever the configuration says, and not those of a file that differ.
+        model.lm_head.weight = torch.nn.Parameter(torch.empty_like(model.lm_head.weight))
+        model.config.tie_word_embeddings = False
     draw_weights(model, seed)
     if case == "llama-version4-sharded":
         model.to(torch.bfloat16).save_pretrained(folder, max_shard_size="8KB")
@@ -197,6 +223,16 @@ def read_batches(ids):
         yield name, batch
 
 
+def generated(model, batch):
+    """Of the source, without an end."""
+    ids = torch.full((len(batch["input_ids"]), 1), model.config.decoder_start_token_id)
+    source = {key: value for key, value in batch.items() if key != "labels"}
+    with torch.no_grad():
+        for _ in range(NEW):
+            ids = torch.cat([ids, model(**source, decoder_input_ids=ids).logits[:, -1:].argmax(-1)], 1)
+    return ids[:, 1:].contiguous()
+
+
 def expected_results(folder, case, attention="eager"):
     results = {}
     for name, batch in read_batches(folder / "ids.jsonl"):
@@ -212,6 +248,8 @@ def expected_results(folder, case, attention="eager"):
                 results[f"{name}/logits"] = output.logits.detach()
                 results[f"{name}/loss"] = output.loss.detach()
                 gradients = {key: weight.grad.clone() for key, weight in model.named_parameters()}
+                if has_encoder(case):
+                    results[f"{name}/generated"] = generated(model, batch)
             optimizer.step()
         bound = ROUNDING * max(gradient.abs().max() for gradient in gradients.values())
         for key, weight in model.named_parameters():
