@@ -15,7 +15,7 @@ Each folder is one that Transformers loads, and beside that
                         BATCH/grad/NAME    gradient of that loss
                         BATCH/after/NAME   weights after 5 steps of AdamW on that batch; NaN where the gradient is but
                                            rounding, which AdamW turns into steps of any size
-                        BATCH/generated    of a model with an encoder: NEW ids that follow greedily, [B, NEW]
+                        BATCH/generated    of a model with an encoder: 30 ids that follow greedily, [B, 30]
 
 in float32, without dropout, with the names of the model for causal language modelling, or of the one that HEADS names.
 Records of a head for classes have the labels of Transformers. Those of a model with an encoder have labels of a length
@@ -34,10 +34,11 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import (AutoConfig, AutoModel, AutoModelForCausalLM, AutoModelForMaskedLM,
                           AutoModelForSeq2SeqLM, AutoModelForSequenceClassification, AutoModelForTokenClassification)
-from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
 from transformers.utils.logging import disable_progress_bar
 
-from cases.models import CASES, VOCABULARY, rope
+from cases.models import CASES, VOCABULARY
+from cases.rope import check_frequencies, frequencies
+from cases.written import generated
 
 MODELS = pathlib.Path(__file__).resolve().parent / "models"
 LENGTH = 16
@@ -45,59 +46,12 @@ STEPS = 5
 ADAMW = {"lr": 1e-3, "betas": (0.9, 0.999), "eps": 1e-8, "weight_decay": 0.01}
 PADDED = (LENGTH, 12, 14)  # a window of 6 leaves every padded position something to look at
 TARGETS = (9, 11, 6)  # labels of a model with an encoder
-NEW = 30  # ids that it generates
 PROMPT = 4  # positions without a label at the start of the last record
 ROUNDING = 3e-6  # of the largest entry of all gradients
 
 # What a model has for a head, by the second part of the folder's name; others are for causal language modelling.
 HEADS = {"texts": AutoModelForSequenceClassification, "tags": AutoModelForTokenClassification,
          "masked": AutoModelForMaskedLM}
-
-
-# Fields, and the length of a text. Each gives frequencies and the factor of cosine and sine, rope.json.
-THETA = 10000.0
-YARN = {"factor": 4.0, "original_max_position_embeddings": 64}
-LLAMA3 = {"factor": 32.0, "original_max_position_embeddings": 8192, "low_freq_factor": 1.0, "high_freq_factor": 4.0}
-ROPES = [
-    (rope("default", THETA), 32),
-    (rope("linear", THETA, factor=2.5), 32),
-    *((rope("dynamic", THETA, factor=2.0), length) for length in (64, 256, 257, 1000)),
-    (rope("yarn", THETA, **YARN), 32),
-    (rope("yarn", THETA, **YARN, beta_fast=8.0, beta_slow=2.0), 32),
-    (rope("yarn", THETA, **YARN, attention_factor=0.75), 32),
-    (rope("yarn", THETA, **YARN, mscale=1.0, mscale_all_dim=0.5), 32),
-    (rope("yarn", THETA, **YARN, mscale=1.0), 32),
-    (rope("yarn", THETA, **YARN, truncate=False), 32),
-    (rope("yarn", THETA, factor=4.0), 32),
-    (rope("llama3", 500000.0, **LLAMA3), 32),
-    (rope("llama3", 500.0, **LLAMA3), 32),
-    ({"rope_theta": 1000.0, "rope_scaling": {"type": "linear", "factor": 3.0}}, 32),
-    ({"rope_theta": 1000.0, "rope_scaling": {"rope_type": "yarn", "type": "linear", "factor": 3.0}}, 32),
-    ({"rope_theta": 1000.0, "rope_parameters": {"rope_theta": 2000.0}}, 32),
-    ({"rope_theta": 1000.0, "rope_scaling": None}, 32),
-]
-
-
-def frequencies():
-    """Of heads with 32 features, and at most 256 positions."""
-    results = []
-    for fields, length in ROPES:
-        shape = {"hidden_size": 64, "num_attention_heads": 2, "max_position_embeddings": 256}
-        config = AutoConfig.for_model("llama", **shape, **copy.deepcopy(fields))
-        embedding = LlamaRotaryEmbedding(config)
-        embedding(torch.zeros(1), torch.arange(length)[None])
-        results.append({"fields": {"head_dim": 32, "max_position_embeddings": 256, **fields}, "length": length,
-                        "attention_factor": embedding.attention_scaling, "frequencies": embedding.inv_freq.tolist()})
-    return results
-
-
-def check_frequencies(found, committed):
-    if [(each["fields"], each["length"]) for each in found] != [(each["fields"], each["length"]) for each in committed]:
-        return ["rope.json: other cases"]
-    pairs = [([one["attention_factor"], *one["frequencies"]], [two["attention_factor"], *two["frequencies"]])
-             for one, two in zip(found, committed, strict=True)]
-    near = [all(math.isclose(a, b, rel_tol=1e-6) for a, b in zip(*pair, strict=True)) for pair in pairs]
-    return [f"rope.json: {case['fields']} differs" for case, same in zip(found, near, strict=True) if not same]
 
 
 def has_encoder(case):
@@ -221,16 +175,6 @@ def read_batches(ids):
         if name == "padded":
             batch["attention_mask"] = torch.tensor([r["attention_mask"] for r in chosen])
         yield name, batch
-
-
-def generated(model, batch):
-    """Of the source, without an end."""
-    ids = torch.full((len(batch["input_ids"]), 1), model.config.decoder_start_token_id)
-    source = {key: value for key, value in batch.items() if key != "labels"}
-    with torch.no_grad():
-        for _ in range(NEW):
-            ids = torch.cat([ids, model(**source, decoder_input_ids=ids).logits[:, -1:].argmax(-1)], 1)
-    return ids[:, 1:].contiguous()
 
 
 def expected_results(folder, case, attention="eager"):

@@ -156,7 +156,7 @@ std::string config_text(const Node& config, const ModelType& type, const std::st
 std::string generation_text(const Node& config) {
   std::map<std::string, Node> fields = {{"_from_model_config", Node::boolean(true)},
                                         {"transformers_version", Node::string(kVersion)}};
-  for (const char* key : {"bos_token_id", "eos_token_id", "pad_token_id"}) {
+  for (const char* key : {"bos_token_id", "eos_token_id", "pad_token_id", "decoder_start_token_id"}) {
     const Node* value = config.find(key);
     if (value != nullptr && !value->is_null()) fields[key] = *value;
   }
