@@ -63,10 +63,15 @@ std::vector<Target> all_targets(const model::Model& model, const Node& model_blo
   const ModelType* type = runner::pretrained::model_type_of(model_block);
   std::vector<Target> targets;
   std::int64_t number = 0;
+  std::string stack;
   for (const auto& block : model.blocks()) {
     const std::vector<part::NamedLinear> linears = block->linears();
+    if (linears.empty()) continue;
+    // An encoder and a decoder count their blocks each.
+    const std::string name = block->name().substr(0, block->name().rfind('.'));
+    if (std::exchange(stack, name) != name) number = 0;
     for (const part::NamedLinear& linear : linears) add_targets(type, linear, number, targets);
-    if (!linears.empty()) ++number;
+    ++number;
   }
   return targets;
 }

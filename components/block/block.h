@@ -15,6 +15,7 @@ class TensorMap;
 }  // namespace components
 
 namespace components::part {
+class KvCache;
 struct CachedPass;
 struct NamedLinear;
 }  // namespace components::part
@@ -45,6 +46,12 @@ class Block : public runner::core::Stateful {
   /// for [B, T, ...]. The last block gives what the last position of each segment predicts, [segments, V].
   virtual bool decodes() const { return false; }
   virtual void decode(TensorMap& activations, part::CachedPass& pass) const;
+  /// Whether it is of an encoder, whose output the blocks of a decoder look at. When text is generated, those run once
+  /// over the whole source, and the others decode.
+  virtual bool encodes() const { return false; }
+  /// Of a decoder: what it looks at of the encoder's output in `activations`, [1, S, C], kept in the cache for the
+  /// sequence in `slot`.
+  virtual void keep_source(const TensorMap& /*activations*/, part::KvCache& /*cache*/, std::int64_t /*slot*/) const {}
   /// Whether what it gives for a position depends on later ones, so that no text can be continued with it.
   virtual bool looks_ahead() const { return false; }
   /// Full names (`h.0.ln_1.weight`), in a fixed order; a tied parameter appears at its owner only.

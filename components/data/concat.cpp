@@ -72,6 +72,7 @@ std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
                inputs.seed,
                inputs.new_rows,
                inputs.labels,
+               inputs.decoder,
                inputs.label_names,
                inputs.keep,
                inputs.tokenizer};

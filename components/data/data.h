@@ -135,6 +135,7 @@ enum class LabelKind {
   kTags,       ///< of each word of a text: its class
   kMasked,     ///< of each id: the one that was masked there, or none
   kUnmasked,   ///< of each id: itself; a transform masks some of them
+  kWritten,    ///< of a text: another one, which a decoder writes, of a length of its own
   kRewards,    ///< none: the head gives each text of a pair a number, and learns which is to have more
 };
 
@@ -144,8 +145,14 @@ inline bool are_in_place(LabelKind kind) { return kind == LabelKind::kMasked || 
 /// Whether they are the target of a batch, in place of ids.
 inline bool are_targets(LabelKind kind) {
   return kind != LabelKind::kNone && kind != LabelKind::kDesirable && kind != LabelKind::kRewards &&
-         !are_in_place(kind);
+         kind != LabelKind::kWritten && !are_in_place(kind);
 }
+
+/// How a decoder reads what it is to write: one position later, behind `start`, with `padding` in place of ids that
+/// have no part in the loss.
+struct DecoderIds {
+  std::int32_t start = 0, padding = 0;
+};
 
 struct Inputs {
   std::string name;                 ///< `train`, `val`, ...
@@ -159,6 +166,7 @@ struct Inputs {
   /// The block is that of the training set, and its path names rows to predict: a target is not needed, and not read.
   bool new_rows = false;
   LabelKind labels = LabelKind::kNone;
+  DecoderIds decoder = {};                    ///< of kWritten
   std::vector<std::string> label_names = {};  ///< of the model's classes, as far as it has any
   std::vector<std::string> keep = {};         ///< columns that kept_of() returns
   TokenizerSource tokenizer = nullptr;        ///< no function: the recipe has none

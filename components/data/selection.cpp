@@ -34,6 +34,8 @@ double fill_of(const std::string& tensor, const tokenizer::Tokenizer* tokenizer)
 
 bool fills_left(const Dataset& set) {
   const auto tokenizer = set.tokenizer();
+  // What a decoder reads has no mask.
+  if (set.signature().find(kDecoderInput) != nullptr) return false;
   return tokenizer != nullptr && tokenizer->settings().padding_side == tokenizer::Side::kLeft;
 }
 

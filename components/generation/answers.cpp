@@ -55,23 +55,42 @@ Answers::Task Answers::task_of(const std::int64_t* ids, const std::int64_t* targ
   return task;
 }
 
-void Answers::judge(const TensorMap& batch, std::int64_t rows, const Judge& judge) {
+Answers::Task Answers::task_of_source(const Places& source, const Places& target) {
+  Task task;
+  for (std::int64_t i = 0; i < source.length; ++i) {
+    if (source.real == nullptr || source.real[i]) task.prompt.push_back(static_cast<std::int32_t>(source.ids[i]));
+  }
+  for (std::int64_t i = 0; i < target.length; ++i) {
+    if (target.ids[i] != kPadTarget) task.right.push_back(static_cast<std::int32_t>(target.ids[i]));
+  }
+  return task;
+}
+
+std::vector<Answers::Task> Answers::tasks_of(const TensorMap& batch, std::int64_t rows) const {
   const at::Tensor ids = batch.at(kInput).to(at::kCPU).contiguous();
   const at::Tensor targets = batch.at(kTarget).to(at::kCPU).contiguous();
   const at::Tensor* mask = batch.find(kAttentionMask);
   const at::Tensor real = mask != nullptr ? mask->to(at::kCPU).to(at::kBool).contiguous() : at::Tensor();
-  const std::int64_t length = ids.size(1);
+  const std::int64_t length = ids.size(1), outputs = targets.size(1);
   std::vector<Task> tasks;
   for (std::int64_t row = 0; row < std::min(ids.size(0), rows); ++row) {
-    const std::int64_t at = row * length;
-    Task task = task_of(ids.const_data_ptr<std::int64_t>() + at, targets.const_data_ptr<std::int64_t>() + at,
-                        real.defined() ? real.const_data_ptr<bool>() + at : nullptr, length);
-    if (task.right.empty()) continue;
+    const auto* const of_row = ids.const_data_ptr<std::int64_t>() + row * length;
+    const auto* const target = targets.const_data_ptr<std::int64_t>() + row * outputs;
+    const bool* const is_real = real.defined() ? real.const_data_ptr<bool>() + row * length : nullptr;
+    Task task = model_.decoder_start() ? task_of_source({of_row, is_real, length}, {target, nullptr, outputs})
+                                       : task_of(of_row, target, is_real, length);
+    if (!task.right.empty()) tasks.push_back(std::move(task));
+  }
+  return tasks;
+}
+
+void Answers::judge(const TensorMap& batch, std::int64_t rows, const Judge& judge) {
+  const std::vector<Task> tasks = tasks_of(batch, rows);
+  for (const Task& task : tasks) {
     // A turn of a conversation ends with a token of its own.
     const std::int32_t last = task.right.back();
     const bool is_known = std::find(end_ids_.begin(), end_ids_.end(), last) != end_ids_.end();
     if (tokenizer_->is_special(last) && !is_known) end_ids_.push_back(last);
-    tasks.push_back(std::move(task));
   }
   const std::vector<Ids> told = answers_to(tasks);
   for (std::size_t i = 0; i < tasks.size(); ++i) judge(decoded(told[i]), decoded(tasks[i].right));

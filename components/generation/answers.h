@@ -17,7 +17,8 @@ class TensorMap;
 namespace components::generation {
 
 /// What a model generates in place of what it is to learn: behind all that stands before the last run of learnt
-/// positions of a row, the most probable token each time. Draws no random number.
+/// positions of a row, or of a model with an encoder of the row's source, the most probable token each time. Draws no
+/// random number.
 class Answers {
  public:
   struct Options {
@@ -41,7 +42,16 @@ class Answers {
     Ids prompt, right;
   };
 
+  /// Of a row; `real`: null where all are.
+  struct Places {
+    const std::int64_t* ids;
+    const bool* real;
+    std::int64_t length;
+  };
+
+  static Task task_of_source(const Places& source, const Places& target);
   static Task task_of(const std::int64_t* ids, const std::int64_t* target, const bool* real, std::int64_t length);
+  std::vector<Task> tasks_of(const TensorMap& batch, std::int64_t rows) const;
   std::vector<Ids> answers_to(const std::vector<Task>& tasks) const;
   std::string decoded(const Ids& ids) const;
 

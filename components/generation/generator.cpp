@@ -40,8 +40,14 @@ std::int64_t alike(const std::vector<std::int32_t>& a, const std::vector<std::in
 class Run {
  public:
   Run(std::span<const std::vector<std::int32_t>> prompts, std::span<const std::int64_t> numbers, const Options& options,
-      Receiver& receiver, std::vector<Slot>& slots, Passes& passes)
-      : prompts_(prompts), numbers_(numbers), options_(options), receiver_(receiver), passes_(passes), slots_(slots) {
+      std::optional<std::int32_t> decoder_start, Receiver& receiver, std::vector<Slot>& slots, Passes& passes)
+      : prompts_(prompts),
+        numbers_(numbers),
+        options_(options),
+        decoder_start_(decoder_start),
+        receiver_(receiver),
+        passes_(passes),
+        slots_(slots) {
     for (std::size_t i = 0; i < prompts.size(); ++i) waiting_.push_back(i);
   }
 
@@ -85,6 +91,7 @@ class Run {
 
   bool begin(Slot& slot, std::size_t sequence) {
     const std::vector<std::int32_t>& prompt = prompts_[sequence];
+    if (decoder_start_) return begin_with_source(slot, sequence);
     // The last token is always computed, for what follows it.
     const auto most = static_cast<std::int64_t>(prompt.size()) - 1;
     std::int64_t shared = 0, coming = 0;
@@ -101,6 +108,17 @@ class Run {
     if (source != nullptr) passes_.copy(number_of(*source), number_of(slot), shared);
     slot = {sequence, prompt, static_cast<std::int64_t>(prompt.size()), shared};
     times_.prompt_tokens += slot.prompt;
+    return true;
+  }
+
+  /// The prompt is what the encoder reads, and the decoder begins by itself.
+  bool begin_with_source(Slot& slot, std::size_t sequence) {
+    const std::vector<std::int32_t>& source = prompts_[sequence];
+    const auto before = std::chrono::steady_clock::now();
+    passes_.encode(number_of(slot), source);
+    times_.prefill_seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - before).count();
+    slot = {sequence, {*decoder_start_}, 1, 0};
+    times_.prompt_tokens += std::ssize(source);
     return true;
   }
 
@@ -173,6 +191,7 @@ class Run {
   std::span<const std::vector<std::int32_t>> prompts_;
   std::span<const std::int64_t> numbers_;
   const Options& options_;
+  std::optional<std::int32_t> decoder_start_;
   Receiver& receiver_;
   Passes& passes_;
   std::vector<Slot>& slots_;
@@ -183,7 +202,8 @@ class Run {
 }  // namespace
 
 bool has_cache(const model::Model& model) {
-  return std::all_of(model.blocks().begin(), model.blocks().end(), [](const auto& block) { return block->decodes(); });
+  return std::all_of(model.blocks().begin(), model.blocks().end(),
+                     [](const auto& block) { return block->decodes() || block->encodes(); });
 }
 
 class Generator::Impl {
@@ -201,8 +221,8 @@ class Generator::Impl {
     }
     const c10::NoGradGuard no_grad;
     make_room(std::min(std::max<std::size_t>(1, static_cast<std::size_t>(options_.batch)), prompts.size()),
-              static_cast<std::int64_t>(longest) + options_.max_new_tokens);
-    return Run(prompts, numbers, options_, receiver, slots_, *passes_).run();
+              (model_.decoder_start() ? 1 : static_cast<std::int64_t>(longest)) + options_.max_new_tokens);
+    return Run(prompts, numbers, options_, model_.decoder_start(), receiver, slots_, *passes_).run();
   }
 
  private:

@@ -46,7 +46,8 @@ struct Times {
 /// Whether every block of the model has a cached form, so that a position is computed once.
 bool has_cache(const model::Model& model);
 
-/// Continues prompts. What its slots have computed stays: a prompt that begins like one before, as the next turn of a
+/// Continues prompts; of a model with an encoder, writes texts of them: each prompt is a source, which the encoder
+/// reads once. What its slots have computed stays: a prompt that begins like one before, as the next turn of a
 /// conversation does, is computed from where it differs.
 class Generator {
  public:

@@ -23,6 +23,12 @@ at::Tensor to_tensor(const std::vector<std::int64_t>& ids, const at::Device& dev
   return on_cpu.to(device);
 }
 
+/// The batch of one text, all of whose positions are real.
+void set_source(TensorMap& batch, std::span<const std::int32_t> ids, const model::Model& model) {
+  batch.set(kInput, to_tensor({ids.begin(), ids.end()}, device_of(model)).unsqueeze(0));
+  batch.set(kAttentionMask, at::ones_like(batch.at(kInput), at::kBool));
+}
+
 class CachedPasses final : public Passes {
  public:
   CachedPasses(const model::Model& model, std::int64_t slots, std::int64_t positions, const AutocastOptions& autocast)
@@ -38,9 +44,20 @@ class CachedPasses final : public Passes {
     }
     const Autocast autocast(autocast_);
     TensorMap activations;
-    activations.set(kInput, to_tensor(ids, device_of(model_)));
-    for (const auto& block : model_.blocks()) block->decode(activations, pass);
+    activations.set(model_.decoder_start() ? kDecoderInput : kInput, to_tensor(ids, device_of(model_)));
+    for (const auto& block : model_.blocks()) {
+      if (!block->encodes()) block->decode(activations, pass);
+    }
     return activations.at(kOutput).cpu();
+  }
+
+  void encode(std::int64_t slot, std::span<const std::int32_t> source) override {
+    const Autocast autocast(autocast_);
+    TensorMap activations;
+    set_source(activations, source, model_);
+    for (const auto& block : model_.blocks()) {
+      block->encodes() ? block->forward(activations) : block->keep_source(activations, cache_, slot);
+    }
   }
 
   void reserve(std::int64_t positions) override { cache_.reserve(positions); }
@@ -64,8 +81,12 @@ class WholePasses final : public Passes {
       const auto some = static_cast<std::int64_t>(ids.size());
       if (positions_ > 0 && some > positions_) ids.erase(ids.begin(), ids.begin() + (some - positions_));
       TensorMap activations;
-      activations.set(kInput, to_tensor(ids, device_of(model_)).unsqueeze(0));
-      activations.set(kAttentionMask, at::ones_like(activations.at(kInput), at::kBool));  // all are real
+      if (model_.decoder_start()) {
+        activations.set(kDecoderInput, to_tensor(ids, device_of(model_)).unsqueeze(0));
+        set_source(activations, sources_[static_cast<std::size_t>(feed.slot)], model_);
+      } else {
+        set_source(activations, {feed.tokens.data() + (some - std::ssize(ids)), ids.size()}, model_);
+      }
       activations.set(kPositions,
                       at::arange(activations.at(kInput).size(1), activations.at(kInput).options()).unsqueeze(0));
       const Autocast autocast(autocast_);
@@ -77,11 +98,20 @@ class WholePasses final : public Passes {
     return at::cat(rows, 0).contiguous();
   }
 
+  void encode(std::int64_t slot, std::span<const std::int32_t> source) override {
+    const auto at = static_cast<std::size_t>(slot);
+    if (sources_.size() <= at) sources_.resize(at + 1);
+    sources_[at] = {source.begin(), source.end()};
+  }
   void reserve(std::int64_t) override {}
-  void copy(std::int64_t, std::int64_t, std::int64_t) override {}
+  void copy(std::int64_t from, std::int64_t to, std::int64_t) override {
+    if (static_cast<std::size_t>(from) < sources_.size())
+      encode(to, std::vector(sources_[static_cast<std::size_t>(from)]));
+  }
 
  private:
   const model::Model& model_;
+  std::vector<std::vector<std::int32_t>> sources_;  // by slot
   std::int64_t positions_;
   AutocastOptions autocast_;
 };

@@ -12,7 +12,7 @@
 
 namespace components::generation {
 
-/// New tokens of one slot, and those before them.
+/// New tokens of one slot, and those before them; of a model with an encoder those of the decoder.
 struct Feed {
   std::int64_t slot = 0;
   std::int64_t first = 0;                ///< position of the first new one
@@ -25,9 +25,11 @@ class Passes {
   virtual ~Passes() = default;
   /// What follows each feed: logits [feeds, V], float32 on the CPU.
   virtual at::Tensor run(std::span<const Feed> feeds) = 0;
+  /// Of a model with an encoder: computes what the decoder of a slot looks at.
+  virtual void encode(std::int64_t slot, std::span<const std::int32_t> source) = 0;
   /// Makes room for that number of positions in each slot.
   virtual void reserve(std::int64_t positions) = 0;
-  /// The first `count` positions of a slot become those of another.
+  /// The first `count` positions of a slot become those of another, and its source that one's.
   virtual void copy(std::int64_t from, std::int64_t to, std::int64_t count) = 0;
 };
 

@@ -79,6 +79,7 @@ class VocabularyHead final : public block::BasicBlock {
         decodes_(options.attention.causal),
         divisor_(options.logit_divisor),
         cap_(options.logit_cap),
+        dropout_(options.head.dropout),
         before_(declared(), options) {
     if (tied_) {
       weight_VC_ = part::Weight(token_weight);
@@ -93,7 +94,7 @@ class VocabularyHead final : public block::BasicBlock {
 
   void forward(TensorMap& activations) const override {
     const at::Tensor& x = read(activations);
-    const at::Tensor hidden = before_.through_dense(before_.normed(x));
+    const at::Tensor hidden = before_.through_dense(dropped(before_.normed(x)));
     write(activations, with_padding(activations, x,
                                     finished(bias_.defined() ? at::linear(hidden, weight_VC_.tensor(), bias_.tensor())
                                                              : at::linear(hidden, weight_VC_.tensor()))));
@@ -104,7 +105,7 @@ class VocabularyHead final : public block::BasicBlock {
   void forward_hidden(TensorMap& activations) const override {
     if (!gives_hidden()) return forward(activations);
     const at::Tensor& x = read(activations);
-    const at::Tensor hidden = with_padding(activations, x, before_.through_dense(before_.normed(x)));
+    const at::Tensor hidden = with_padding(activations, x, before_.through_dense(dropped(before_.normed(x))));
     activations.set(kHidden, divisor_ == 1.0 ? hidden : hidden / divisor_);
     activations.set(kProjection, tied_ ? with_late_gradient(weight_VC_.tensor()) : weight_VC_.tensor());
   }
@@ -126,13 +127,18 @@ class VocabularyHead final : public block::BasicBlock {
   }
 
  private:
+  at::Tensor dropped(const at::Tensor& x) const {
+    if (!training() || dropout_ <= 0) return x;
+    return drop(x, Dropout(dropout_, x), dropout_, 0);
+  }
+
   at::Tensor finished(at::Tensor logits) const {
     if (divisor_ != 1.0) logits = logits / divisor_;
     return cap_ > 0 ? at::tanh(logits / cap_) * cap_ : logits;
   }
 
   bool tied_, decodes_;
-  double divisor_, cap_;
+  double divisor_, cap_, dropout_;
   Before before_;
   part::Weight weight_VC_, bias_;
 };

@@ -83,7 +83,7 @@ bool Model::continues_text() const {
   const std::vector<TensorSpec> given = outputs();
   const TensorSpec* output = find_spec(given, kOutput);
   constexpr std::size_t kOfPositions = 3;  // [batch, time, vocabulary]
-  const auto looks_ahead = [](const auto& block) { return block->looks_ahead(); };
+  const auto looks_ahead = [](const auto& block) { return block->looks_ahead() && !block->encodes(); };
   const auto decodes = [](const auto& block) { return block->decodes(); };
   // A head of classes of each position is behind layers that decode, and does not.
   if (!blocks_.back()->decodes() && std::any_of(blocks_.begin(), blocks_.end(), decodes)) return false;

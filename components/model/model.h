@@ -55,8 +55,12 @@ class Model {
   void forward_block(const block::Block& block, TensorMap& activations) const;
   /// The same for the loss alone: leaves `kOutput`, or `kHidden` [..., C] and `kProjection` [V, C] in its place.
   void forward_for_loss(TensorMap& activations) const;
-  /// Whether it gives, for each position of a text, logits of the vocabulary that follow from those up to it.
+  /// Whether it gives, for each position of a text, logits of the vocabulary that follow from those up to it; of a
+  /// model with an encoder, from the source, too.
   bool continues_text() const;
+  /// Of a model with an encoder: the id that begins what its decoder writes of a source. Nothing: it has none.
+  const std::optional<std::int32_t>& decoder_start() const { return decoder_start_; }
+  void set_decoder_start(std::int32_t id) { decoder_start_ = id; }
   bool gives_hidden() const { return blocks_.back()->gives_hidden(); }
   void add_hooks(BlockHooks hooks) { hooks_.push_back(std::move(hooks)); }
   /// The model's activation checkpointing: changes what is kept, never the results. Hooks run again with their block.
@@ -93,6 +97,7 @@ class Model {
   std::vector<BlockHooks> hooks_;
   std::vector<Recomputed> recomputed_;
   bool is_training_ = true;
+  std::optional<std::int32_t> decoder_start_;
 };
 
 /// Arguments to make a model. A block reads what `data` always holds and, where `data.find()` has it, an optional

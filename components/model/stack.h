@@ -17,6 +17,7 @@ namespace components::model {
 struct StackDropout {
   double embedding = 0, attention = 0;
   double residual = 0, mlp = 0;  ///< of what attention and the MLP add to the stream
+  double hidden = 0;             ///< between the layers of the MLP; of a model with an encoder
 };
 
 /// Where the norms of a block stand: before its branches, after them (OLMo 2), around them (Gemma 2), or after the sums

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "components/model/rotary_fields.h"
+#include "components/model/seq2seq.h"
 #include "components/model/stack.h"
 #include "components/part/activation.h"
 #include "components/tensor/positions.h"
@@ -104,7 +105,7 @@ StackOptions options_of(const Facts& facts) {
   options.token_types = facts.integer("token_types", 0);
   options.norm.eps = facts.number("norm_eps", options.norm.eps);
   options.mlp_width = facts.integer("mlp_width", 4 * options.width);
-  options.gated = facts.flag("gated");
+  options.gated = facts.gated();
   options.mlp_bias = facts.flag("mlp_bias");
   options.learned_positions = facts.flag("learned_positions");
   options.after_padding = facts.flag("positions_after_padding");
@@ -125,6 +126,7 @@ StackOptions options_of(const Facts& facts) {
   options.dropout = {facts.number("embedding_dropout", 0), facts.number("attention_dropout", 0),
                      facts.number("residual_dropout", 0)};
   options.dropout.mlp = facts.number("mlp_dropout", options.dropout.residual);
+  options.dropout.hidden = facts.number("hidden_dropout", 0);
   options.deviation = options.residual_deviation = facts.number("deviation", options.deviation);
   if (facts.flag("scaled_residuals"))
     options.residual_deviation /= std::sqrt(2.0 * static_cast<double>(options.layers));
@@ -208,7 +210,7 @@ bool fits_problem(const Node& config, const Inputs& inputs) {
 /// Of that role. Nothing, and an error, when roux does not compute what the configuration names.
 std::optional<part::Activation> activation_of(const Facts& facts, const std::string& role, const Inputs& inputs) {
   const std::string name = facts.text(role);
-  const std::optional<part::Activation> activation = part::activation_named(facts.meaning("activation_names", name));
+  const std::optional<part::Activation> activation = part::activation_named(facts.activation(role));
   if (!activation) {
     inputs.diagnostics.error(facts.find(role)->location(),
                              facts.field(role) + " is " + name + ", which roux does not compute",
@@ -339,7 +341,7 @@ bool data_fit(const std::string& type, const StackOptions& options, std::int64_t
                   "leave token_type_ids out of the data, or make them with the model's own tokenizer");
   }
   const std::int64_t needed = positions_of(inputs.data);
-  if (needed <= most) return true;
+  if (needed <= most || most == 0) return true;  // 0: positions are relative
   const std::string what = "the model was made for sequences of up to " + std::to_string(most) +
                            ", but the data has sequences of max_seq_len " + std::to_string(needed);
   const std::string hint = "set max_seq_len of the data to " + std::to_string(most);
@@ -361,7 +363,13 @@ std::shared_ptr<Model> make(const Config& config, const Inputs& inputs) {
   const Facts facts(*type, *checked);
   StackOptions options = options_of(facts);
   if (!settle_head(config, *type, facts, *checked, inputs, options.head)) return nullptr;
-  options.positions = config.max_position_embeddings.value_or(facts.integer("positions"));
+  if (config.max_position_embeddings && !facts.has("positions")) {
+    inputs.diagnostics.error(inputs.block.find("max_position_embeddings")->location(),
+                             "max_position_embeddings is set, but the positions of " + type->name + " are relative",
+                             "remove it: a text may have any length");
+    return nullptr;
+  }
+  options.positions = config.max_position_embeddings.value_or(facts.integer("positions", 0));
   options.vocab_size = config.vocab_size.value_or(facts.integer("vocabulary"));
   const std::optional<part::Activation> activation = activation_of(facts, "activation", inputs);
   if (!activation) return nullptr;
@@ -379,13 +387,16 @@ std::shared_ptr<Model> make(const Config& config, const Inputs& inputs) {
     for (const auto& [role, rate] :
          {std::pair{"embedding_dropout", &options.dropout.embedding},
           std::pair{"attention_dropout", &options.dropout.attention},
-          std::pair{"residual_dropout", &options.dropout.residual}, std::pair{"mlp_dropout", &options.dropout.mlp}}) {
+          std::pair{"residual_dropout", &options.dropout.residual}, std::pair{"mlp_dropout", &options.dropout.mlp},
+          std::pair{"hidden_dropout", &options.dropout.hidden}}) {
       if (!facts.field(role).empty()) *rate = *config.dropout;
     }
     if (!facts.has("mlp_dropout")) options.dropout.mlp = options.dropout.residual;
   }
-  return data_fit(type->name, options, facts.longest_text(options.positions), inputs) ? make_stack(options, inputs)
-                                                                                      : nullptr;
+  if (!data_fit(type->name, options, facts.longest_text(options.positions), inputs)) return nullptr;
+  if (!facts.has("decoder_layers")) return make_stack(options, inputs);
+  options.head.dropout = options.dropout.residual;
+  return fits_seq2seq(type->name, facts, inputs) ? make_seq2seq(seq2seq_of(options, facts), inputs) : nullptr;
 }
 
 }  // namespace components::model::transformers

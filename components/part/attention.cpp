@@ -124,9 +124,12 @@ at::Tensor attend(const at::Tensor& q_BTHD, const at::Tensor& k_BSKD, const at::
   const at::Tensor v_BHSD = repeated(v_BSKD.transpose(1, 2), o.heads);
   const at::TensorOptions on = at::TensorOptions().device(q_BTHD.device());
   const at::Tensor may = visible(positions, seen, on, o, pass);
-  const at::Tensor bias = o.alibi ? alibi_bias(positions, seen, o.heads, on) : at::Tensor();
+  const at::Tensor bias = pass.bias != nullptr ? *pass.bias
+                          : o.alibi            ? alibi_bias(positions, seen, o.heads, on)
+                                               : at::Tensor();
   at::Tensor mixed_BHTD;
-  if (o.cap > 0 || (pass.dropout && supports_own_kernels(q_BTHD))) {
+  // LibTorch's own of the CPU gives no gradient of a bias.
+  if (o.cap > 0 || ((pass.dropout || pass.bias != nullptr) && supports_own_kernels(q_BTHD))) {
     mixed_BHTD = attend_by_scores(q_BHTD, k_BHSD, v_BHSD, o, may, bias, pass);
   } else {
     at::Tensor mask = may;

@@ -41,6 +41,8 @@ struct AttentionPass {
   const at::Tensor* positions = nullptr;
   /// The same, and what the mask leaves, for the kernels of a GPU; null: each row is one document.
   const RaggedRows* rows = nullptr;
+  /// [1, H, T, S], added to the scores; a gradient passes through it. Null: none.
+  const at::Tensor* bias = nullptr;
 };
 
 /// `softmax(scale q k^T + mask) v` by LibTorch's operations.

@@ -17,6 +17,8 @@ Embedding::Embedding(Declared& declared, const std::string& name, std::int64_t r
   weight_ = Weight(declared.parameter(name + ".weight", shape, with_padding));
 }
 
+Embedding::Embedding(const at::Tensor& shared) : weight_(shared), padding_(-1) {}
+
 at::Tensor Embedding::forward(const at::Tensor& ids, bool sparse) const {
   const auto vectors = [&](const at::Tensor& wanted) {
     return at::embedding(weight(), wanted, padding_, /*scale_grad_by_freq=*/false, sparse);

@@ -14,6 +14,8 @@ class Embedding {
   /// `padding`: a row that begins as zero and gets no gradient from here, torch's padding_idx; -1: none.
   Embedding(Declared& declared, const std::string& name, std::int64_t rows, std::int64_t width, const Init& init,
             std::int64_t padding = -1);
+  /// A table of another block.
+  explicit Embedding(const at::Tensor& shared);
 
   /// Vectors [..., width] of ids [...], float32 under autocast. `sparse`: the gradient is a sparse tensor, for a table
   /// whose other use gives a dense one; only the CPU adds those in a fixed order.

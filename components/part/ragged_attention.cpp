@@ -127,7 +127,8 @@ std::optional<RaggedRows> ragged_rows(const TensorMap& batch) {
 }
 
 bool fits_ragged(const at::Tensor& q_BTHD, std::int64_t seen, const AttentionOptions& o, const AttentionPass& pass) {
-  if (supports_own_kernels(q_BTHD) || !o.causal || o.alibi || o.cap > 0 || q_BTHD.size(1) != seen) return false;
+  const bool adds = o.alibi || pass.bias != nullptr;
+  if (supports_own_kernels(q_BTHD) || !o.causal || adds || o.cap > 0 || q_BTHD.size(1) != seen) return false;
   const bool has_notes = pass.rows != nullptr || q_BTHD.is_meta();
   const bool needs_notes = pass.mask.defined() || pass.positions != nullptr;
   return needs_notes ? has_notes : o.window > 0 && seen > o.window;

@@ -95,6 +95,7 @@ at::Tensor DrawnWeights::make(const std::string& name, std::span<const std::int6
     draw_in_pieces(tensor, init);
   }
   if (init.zero_row >= 0) tensor.select(0, init.zero_row).zero_();
+  if (init.first_rows > 0) tensor.narrow(0, 0, init.first_rows).mul_(init.first_factor);
   return tensor;
 }
 

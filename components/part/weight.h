@@ -23,6 +23,9 @@ struct Init {
   Kind kind = Kind::kConstant;
   double value = 0.0;          ///< the constant; the bound of a uniform distribution around 0; a normal one's deviation
   std::int64_t zero_row = -1;  ///< one that is zero instead: of padding; -1: none
+  /// Of normal ones, the first `first_rows` rows are wider or narrower by this factor.
+  std::int64_t first_rows = 0;
+  double first_factor = 1.0;
 };
 
 inline Init constant(double value) { return {Init::Kind::kConstant, value}; }

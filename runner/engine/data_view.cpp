@@ -54,7 +54,7 @@ class Words {
     }
     view.unit = is_bytes_ ? SampleView::Unit::kBytes
                           : (tokenizer_ != nullptr ? SampleView::Unit::kTokens : SampleView::Unit::kIds);
-    if (view.in_place) {
+    if (view.in_place || view.is_written) {
       for (const std::int64_t target : view.targets) {
         view.answers.push_back(target == SampleView::kNoTarget ? "" : text_of(target));
       }
@@ -134,6 +134,7 @@ SampleView view_of(const Dataset& data, std::int64_t index, const components::Te
   const components::TensorSpec* target = data.signature().find(components::kTarget);
   const bool is_label = target != nullptr && target->vocab_size == 0;
   view.in_place = target != nullptr && target->in_place;
+  view.is_written = own_length;
   if (targets != nullptr && !is_label) view.targets = integers((*targets)[0]);
   if (targets != nullptr && is_label) add_label((*targets)[0], *target, data, view);
   if (const at::Tensor* mask = batch.find(components::kAttentionMask)) {

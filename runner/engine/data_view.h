@@ -46,7 +46,8 @@ struct SampleView {
   std::vector<bool> special;          ///< [N]; the text is the name of a special token
   std::string last_target;            ///< text of the last target; "": it has none
   bool in_place = false;              ///< what is told at a position is what stood there
-  std::vector<std::string> answers;   ///< in place, [N]: the text of each target; "": nothing
+  bool is_written = false;            ///< what is told is a text of its own, which a decoder writes
+  std::vector<std::string> answers;   ///< in place [N], or written [M]: the text of each target; "": nothing
   std::string label;                  ///< of a text that a head tells, its class, classes or values
   std::vector<std::string> tags;      ///< [N]; of each token its class; "": it has none. Empty without tags
   std::vector<SamplePart> parts;

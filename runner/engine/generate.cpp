@@ -150,7 +150,10 @@ bool continues_text(const Loaded& loaded, core::Diagnostics& diagnostics) {
   }
   for (const components::TensorSpec& input : loaded.experiment->model->inputs()) {
     if (input.name == components::kInput && input.dtype == components::Dtype::kInt64) continue;
-    if (input.name == components::kAttentionMask || input.name == components::kPositions) continue;
+    if (input.name == components::kAttentionMask || input.name == components::kPositions ||
+        input.name == components::kDecoderInput) {
+      continue;
+    }
     diagnostics.error(model, "generation has a text for the model to continue, but it reads " + to_text(input),
                       "use a model of text such as gpt or llama");
     return false;
@@ -415,13 +418,22 @@ class LoadedGenerator final : public TextGenerator {
     core::Result<std::string> text = prompt.text;
     if (loaded_.chat != nullptr) text = conversation(prompt, request_.system, *loaded_.chat);
     auto ids = text ? loaded_.writing.encode(text.value(), loaded_.chat == nullptr) : core::Result<Ids>(text.failure());
-    if (ids && !ids.value().empty()) return std::move(ids.value());
+    if (ids && !ids.value().empty()) return as_source(std::move(ids.value()));
     if (ids) {
       diagnostics.error({}, name + " has no token", "give it a text");
     } else {
       diagnostics.error({}, name + ": " + ids.failure().message, ids.failure().hint);
     }
     return std::nullopt;
+  }
+
+  /// A source ends as those that the model was trained with.
+  Ids as_source(Ids ids) const {
+    const auto& tokenizer = loaded_.writing.tokenizer;
+    if (!loaded_.experiment->model->decoder_start() || tokenizer == nullptr) return ids;
+    const auto eos = tokenizer->settings().add_special_tokens ? tokenizer->special().eos : std::nullopt;
+    if (eos && ids.back() != *eos) ids.push_back(*eos);
+    return ids;
   }
 
   std::optional<std::vector<Ids>> encode(const std::vector<Prompt>& prompts, core::Diagnostics& diagnostics) const {

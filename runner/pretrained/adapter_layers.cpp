@@ -19,6 +19,7 @@ using core::Node;
 
 constexpr std::string_view kWeight = ".weight";
 constexpr const char* kAllLinear = "all-linear";
+constexpr std::string_view kDecoderBlock = "h.";  ///< begins the names of blocks, but of those of an encoder beside it
 
 /// What PEFT calls the head of a model of AutoModelForSequenceClassification or TokenClassification, whatever the type.
 constexpr const char* kHeadModules[] = {"classifier", "score"};
@@ -169,10 +170,13 @@ std::string module_of_layer(const ModelType& type, const std::string& layer) {
   return "";
 }
 
-std::vector<std::string> linear_modules(const ModelType& type, std::int64_t blocks) {
+std::vector<std::string> linear_modules(const ModelType& type, const Node& config) {
+  const Facts facts(type, config);
+  const std::int64_t layers = facts.integer("layers", 0), of_decoder = facts.integer("decoder_layers", layers);
   std::vector<std::string> modules;
   for (const WeightRule& rule : type.weights) {
-    if (!is_linear(rule)) continue;
+    if (!is_linear(rule) || rule.gated.value_or(facts.gated()) != facts.gated()) continue;
+    const std::int64_t blocks = rule.name.starts_with(kDecoderBlock) ? of_decoder : layers;
     for (const std::string& from : rule.from) {
       for (std::int64_t block = 0; block < blocks; ++block) modules.push_back(module_of(from, block));
     }
@@ -191,11 +195,11 @@ std::optional<std::vector<std::string>> adapted_modules(const Node& config, cons
   return adapted;
 }
 
-Node target_modules(const ModelType& type, std::int64_t blocks, const std::vector<std::string>& modules) {
+Node target_modules(const ModelType& type, const Node& config, const std::vector<std::string>& modules) {
   constexpr int kPartsMax = 2;  // `c_proj`, or `mlp.c_proj`; then whole names
   const std::set<std::string> wanted(modules.begin(), modules.end());
   std::vector<std::map<std::string, bool>> wanted_all(kPartsMax);  // by ending: whether all modules of it are wanted
-  std::vector<std::string> there = linear_modules(type, blocks);
+  std::vector<std::string> there = linear_modules(type, config);
   for (const WeightRule& rule : type.weights) {
     if (is_of_head(rule)) there.push_back(module_of(rule.from.front(), -1));
   }
@@ -219,11 +223,6 @@ Node target_modules(const ModelType& type, std::int64_t blocks, const std::vecto
   Node list = Node::sequence();
   for (const std::string& name : names) list.items().push_back(Node::string(name));
   return list;
-}
-
-std::int64_t blocks_of(const Node& config) {
-  const Node* value = Facts(config).find("layers");
-  return value != nullptr && value->is_integer() ? value->as_integer() : 0;
 }
 
 core::Result<void> check_adapter_export(const Node& resolved) {

@@ -47,7 +47,7 @@ bool is_head_module(std::string_view name);
 core::Node saved_modules(const core::Node* modules_to_save, const ModelType* type);
 
 /// PEFT's names of all linear layers in the blocks of a model.
-std::vector<std::string> linear_modules(const ModelType& type, std::int64_t blocks);
+std::vector<std::string> linear_modules(const ModelType& type, const core::Node& config);
 
 /// Which of these modules of a model the checked configuration of an adapter changes, as PEFT chooses them by
 /// target_modules, exclude_modules and layers_to_transform. Nothing where it chooses by an expression of Python's that
@@ -56,10 +56,7 @@ std::optional<std::vector<std::string>> adapted_modules(const core::Node& config
                                                         const std::vector<std::string>& modules);
 
 /// The shortest names by which PEFT finds these modules and no other linear layers of a model with `blocks` blocks.
-core::Node target_modules(const ModelType& type, std::int64_t blocks, const std::vector<std::string>& modules);
-
-/// The number of blocks that a checked configuration of a model has.
-std::int64_t blocks_of(const core::Node& config);
+core::Node target_modules(const ModelType& type, const core::Node& config, const std::vector<std::string>& modules);
 
 /// Whether a folder of PEFT can hold all that a resolved recipe trains. Failure (exit status 2) names the key.
 core::Result<void> check_adapter_export(const core::Node& resolved);

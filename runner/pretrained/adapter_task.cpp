@@ -13,8 +13,10 @@ namespace {
 struct Task {
   std::string_view name, head;
 };
-constexpr Task kTasks[] = {
-    {"CAUSAL_LM", kCausalLm}, {"SEQ_CLS", kSequenceClassification}, {"TOKEN_CLS", kTokenClassification}};
+constexpr Task kTasks[] = {{"CAUSAL_LM", kCausalLm},
+                           {"SEQ_2_SEQ_LM", kSeq2SeqLm},
+                           {"SEQ_CLS", kSequenceClassification},
+                           {"TOKEN_CLS", kTokenClassification}};
 
 }  // namespace
 

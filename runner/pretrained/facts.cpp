@@ -59,6 +59,16 @@ std::string Facts::meaning(std::string_view role, const std::string& word) const
   return found != nullptr ? found->as_string() : word;
 }
 
+bool Facts::gated() const {
+  const std::string prefix = text("gated_prefix");
+  return flag("gated") || (!prefix.empty() && text("activation").starts_with(prefix));
+}
+
+std::string Facts::activation(std::string_view role) const {
+  const std::string name = text(role), known = meaning("activation_names", name), prefix = text("gated_prefix");
+  return known == name && !prefix.empty() && name.starts_with(prefix) ? name.substr(prefix.size()) : known;
+}
+
 std::int64_t Facts::labels() const {
   constexpr std::int64_t kUsual = 2;
   if (const Node* names = config_.find("id2label"); names != nullptr && names->is_mapping()) {

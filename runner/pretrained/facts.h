@@ -34,6 +34,11 @@ class Facts {
   /// What `word` means where the table has other names under the role; the word itself otherwise.
   std::string meaning(std::string_view role, const std::string& word) const;
 
+  /// Whether the MLP has a gate: by the role of that name, or by how the activation's name begins.
+  bool gated() const;
+  /// The activation of a role, as Transformers calls it where it has no gate.
+  std::string activation(std::string_view role) const;
+
   /// Classes of a head for them that the configuration has; 2 where it says nothing, as in Transformers.
   std::int64_t labels() const;
   /// The most ids of a text, of a model with that many positions: fewer where they are counted from behind the

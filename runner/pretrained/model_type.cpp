@@ -59,8 +59,11 @@ void take_fields(const Node& table, ModelType& type) {
 
 void take_weights(const Node& table, ModelType& type) {
   for (const Node& rule : table.find("weights")->items()) {
+    const Node* gated = rule.find("gated");
     type.weights.push_back({rule.find("name")->as_string(), texts(rule.find("from")), is_true(rule, "transposed"),
-                            is_true(rule, "else_zeros"), is_true(rule, "else_new")});
+                            is_true(rule, "else_zeros"),
+                            gated != nullptr ? std::make_optional(gated->as_bool()) : std::nullopt,
+                            is_true(rule, "else_new")});
   }
 }
 

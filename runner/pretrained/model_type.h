@@ -28,9 +28,10 @@ struct Field {
 struct WeightRule {
   std::string name;
   std::vector<std::string> from;
-  bool transposed = false;  ///< stored as inputs by outputs
-  bool else_zeros = false;  ///< a bias that Transformers always has: zeros for a model without it
-  bool else_new = false;    ///< of a head that is trained: drawn where a file has none, or one of another shape
+  bool transposed = false;    ///< stored as inputs by outputs
+  bool else_zeros = false;    ///< a bias that Transformers always has: zeros for a model without it
+  std::optional<bool> gated;  ///< it is of models whose MLP has a gate, or has none; nothing: of all
+  bool else_new = false;      ///< of a head that is trained: drawn where a file has none, or one of another shape
 };
 
 /// The kinds of layers that `layer_types` of a configuration names.
@@ -42,7 +43,7 @@ struct HeadName {
 };
 
 /// The names that code has to know.
-inline constexpr const char *kCausalLm = "causal_lm", *kMaskedLm = "masked_lm",
+inline constexpr const char *kCausalLm = "causal_lm", *kMaskedLm = "masked_lm", *kSeq2SeqLm = "seq2seq_lm",
                             *kSequenceClassification = "sequence_classification",
                             *kTokenClassification = "token_classification";
 
@@ -73,7 +74,7 @@ struct ModelType {
   bool has_head(std::string_view name) const;
   /// The head of that class; "" for a class of another kind.
   std::string head_of_class(std::string_view architecture) const;
-  bool is_language_model() const { return head == kCausalLm || head == kMaskedLm; }
+  bool is_language_model() const { return head == kCausalLm || head == kMaskedLm || head == kSeq2SeqLm; }
 };
 
 /// Null for a type that roux does not know, or without that head. Without a name it is the head that a configuration

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "runner/pretrained/facts.h"
 #include "runner/pretrained/model_type.h"
 
 namespace runner::resolve {
@@ -17,6 +18,15 @@ std::string head_of(const Node& model) {
 std::string label_head_of(const Node& model) {
   const pretrained::ModelType* type = model.is_mapping() ? pretrained::model_type_of(model) : nullptr;
   return type == nullptr || type->is_language_model() ? "" : type->head;
+}
+
+DecoderStart decoder_start_of(const Node& model) {
+  const pretrained::ModelType* type = model.is_mapping() ? pretrained::model_type_of(model) : nullptr;
+  const Node* config = type != nullptr ? model.find("config") : nullptr;
+  if (config == nullptr || !config->is_mapping()) return {};
+  const pretrained::Facts facts(*type, *config);
+  const auto id = [&facts](const char* role) { return static_cast<std::int32_t>(facts.integer(role, 0)); };
+  return {id("decoder_start"), id("decoder_padding")};
 }
 
 std::string problem_type_of(const Node& model) {

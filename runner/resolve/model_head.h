@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,13 @@ std::string head_of(const core::Node& model);
 
 /// The head of a recipe's model where it tells labels, as `model.head` names it; "" for another model.
 std::string label_head_of(const core::Node& model);
+
+/// How the decoder of a model with one reads what it is to write: the ids that begin it and that stand for what has no
+/// part in the loss.
+struct DecoderStart {
+  std::int32_t start = 0, padding = 0;
+};
+DecoderStart decoder_start_of(const core::Node& model);
 
 /// The problem of a model with such a head: its own `problem_type`, else its configuration's, else `regression` where
 /// it tells one value, and `single_label_classification`, which a head of tokens has. "" for another model.

@@ -156,7 +156,8 @@ void leave_open(Node& recipe) {
   }
 }
 
-constexpr const char* kLengthKeys[] = {"max_seq_len", "block_size", "seq_len", "max_length", "context_length"};
+constexpr const char* kLengthKeys[] = {"max_seq_len", "block_size",     "seq_len",
+                                       "max_length",  "context_length", "max_source_length"};
 constexpr std::int64_t kLengthDefault = 2048;  ///< of records
 
 /// The context length of a configured model; 0 where it says none.

@@ -34,12 +34,22 @@ def by_batch(tensors, ids):
             if ("attention_mask" in record) != has_mask:
                 continue
             mask = torch.tensor(record.get("attention_mask", [1] * len(record["input_ids"]))).bool()
+            if "labels" in record and isinstance(record["labels"], list) and len(record["labels"]) != len(mask):
+                mask = torch.ones(len(record["labels"])).bool()  # of a decoder, whose padding sees what is before it
             of_positions = tensors[str(number)].dim() > 1  # else of the text
             rows.append(tensors[str(number)].masked_fill(~mask[:, None], math.nan) if of_positions
                         else tensors[str(number)])
         if rows:
             result[f"{name}/logits"] = torch.stack(rows)
     return result
+
+
+def without_labels(model, batch):
+    """But for what a decoder reads of them."""
+    given = {key: value for key, value in batch.items() if key != "labels"}
+    if model.config.is_encoder_decoder:
+        given["decoder_input_ids"] = model.prepare_decoder_input_ids_from_labels(labels=batch["labels"])
+    return given
 
 
 def main(folder, logits, ids=None):
@@ -54,8 +64,7 @@ def main(folder, logits, ids=None):
     found = {}
     with torch.no_grad():
         for name, batch in read_batches(ids):
-            del batch["labels"]
-            found[f"{name}/logits"] = model.eval()(**batch).logits
+            found[f"{name}/logits"] = model.eval()(**without_labels(model, batch)).logits
     if not logits.exists():
         save_file(found, logits)
     of_roux = by_batch(load_file(logits), ids)

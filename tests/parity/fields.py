@@ -49,6 +49,7 @@ OWN = {
              "pooler_size_per_head", "pooler_type", "position_embedding_type"},
     "roberta": {"position_embedding_type"},
     "distilbert": {"tie_weights_"},
+    "t5": {"bos_token_id", "dense_act_fn", "is_gated_act", "n_positions", "output_past", "scale_decoder_outputs"},
     "modernbert": ROPE - {"rope_theta"} | {"global_attn_every_n_layers", "global_rope_theta", "layer_norm_eps",
                                            "local_rope_theta", "position_embedding_type", "reference_compile",
                                            "repad_logits_with_grad"},

@@ -15,9 +15,11 @@ Each folder is one that Transformers loads, and beside that
                         BATCH/grad/NAME    gradient of that loss
                         BATCH/after/NAME   weights after 5 steps of AdamW on that batch; NaN where the gradient is but
                                            rounding, which AdamW turns into steps of any size
+                        BATCH/generated    of a model with an encoder: 30 ids that follow greedily, [B, 30]
 
 in float32, without dropout, with the names of the model for causal language modelling, or of the one that HEADS names.
-Records of a head for classes have the labels of Transformers. rope.json holds frequencies.
+Records of a head for classes have the labels of Transformers. Those of a model with an encoder have labels of a length
+of their own. rope.json holds frequencies.
 """
 
 import copy
@@ -31,17 +33,19 @@ import tempfile
 import torch
 from safetensors.torch import load_file, save_file
 from transformers import (AutoConfig, AutoModel, AutoModelForCausalLM, AutoModelForMaskedLM,
-                          AutoModelForSequenceClassification, AutoModelForTokenClassification)
-from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
+                          AutoModelForSeq2SeqLM, AutoModelForSequenceClassification, AutoModelForTokenClassification)
 from transformers.utils.logging import disable_progress_bar
 
-from cases.models import CASES, VOCABULARY, rope
+from cases.models import CASES, VOCABULARY
+from cases.rope import check_frequencies, frequencies
+from cases.written import generated
 
 MODELS = pathlib.Path(__file__).resolve().parent / "models"
 LENGTH = 16
 STEPS = 5
 ADAMW = {"lr": 1e-3, "betas": (0.9, 0.999), "eps": 1e-8, "weight_decay": 0.01}
 PADDED = (LENGTH, 12, 14)  # a window of 6 leaves every padded position something to look at
+TARGETS = (9, 11, 6)  # labels of a model with an encoder
 PROMPT = 4  # positions without a label at the start of the last record
 ROUNDING = 3e-6  # of the largest entry of all gradients
 
@@ -50,54 +54,14 @@ HEADS = {"texts": AutoModelForSequenceClassification, "tags": AutoModelForTokenC
          "masked": AutoModelForMaskedLM}
 
 
-# Fields, and the length of a text. Each gives frequencies and the factor of cosine and sine, rope.json.
-THETA = 10000.0
-YARN = {"factor": 4.0, "original_max_position_embeddings": 64}
-LLAMA3 = {"factor": 32.0, "original_max_position_embeddings": 8192, "low_freq_factor": 1.0, "high_freq_factor": 4.0}
-ROPES = [
-    (rope("default", THETA), 32),
-    (rope("linear", THETA, factor=2.5), 32),
-    *((rope("dynamic", THETA, factor=2.0), length) for length in (64, 256, 257, 1000)),
-    (rope("yarn", THETA, **YARN), 32),
-    (rope("yarn", THETA, **YARN, beta_fast=8.0, beta_slow=2.0), 32),
-    (rope("yarn", THETA, **YARN, attention_factor=0.75), 32),
-    (rope("yarn", THETA, **YARN, mscale=1.0, mscale_all_dim=0.5), 32),
-    (rope("yarn", THETA, **YARN, mscale=1.0), 32),
-    (rope("yarn", THETA, **YARN, truncate=False), 32),
-    (rope("yarn", THETA, factor=4.0), 32),
-    (rope("llama3", 500000.0, **LLAMA3), 32),
-    (rope("llama3", 500.0, **LLAMA3), 32),
-    ({"rope_theta": 1000.0, "rope_scaling": {"type": "linear", "factor": 3.0}}, 32),
-    ({"rope_theta": 1000.0, "rope_scaling": {"rope_type": "yarn", "type": "linear", "factor": 3.0}}, 32),
-    ({"rope_theta": 1000.0, "rope_parameters": {"rope_theta": 2000.0}}, 32),
-    ({"rope_theta": 1000.0, "rope_scaling": None}, 32),
-]
-
-
-def frequencies():
-    """Of heads with 32 features, and at most 256 positions."""
-    results = []
-    for fields, length in ROPES:
-        shape = {"hidden_size": 64, "num_attention_heads": 2, "max_position_embeddings": 256}
-        config = AutoConfig.for_model("llama", **shape, **copy.deepcopy(fields))
-        embedding = LlamaRotaryEmbedding(config)
-        embedding(torch.zeros(1), torch.arange(length)[None])
-        results.append({"fields": {"head_dim": 32, "max_position_embeddings": 256, **fields}, "length": length,
-                        "attention_factor": embedding.attention_scaling, "frequencies": embedding.inv_freq.tolist()})
-    return results
-
-
-def check_frequencies(found, committed):
-    if [(each["fields"], each["length"]) for each in found] != [(each["fields"], each["length"]) for each in committed]:
-        return ["rope.json: other cases"]
-    pairs = [([one["attention_factor"], *one["frequencies"]], [two["attention_factor"], *two["frequencies"]])
-             for one, two in zip(found, committed, strict=True)]
-    near = [all(math.isclose(a, b, rel_tol=1e-6) for a, b in zip(*pair, strict=True)) for pair in pairs]
-    return [f"rope.json: {case['fields']} differs" for case, same in zip(found, near, strict=True) if not same]
+def has_encoder(case):
+    return case.startswith("t5-")
 
 
 def head_of(case):
     """By which it is read, too."""
+    if has_encoder(case):
+        return AutoModelForSeq2SeqLM
     return HEADS.get(case.split("-")[1], AutoModelForCausalLM)
 
 
@@ -136,8 +100,20 @@ def records(config, seed):
     return result
 
 
+def with_targets(rows, case):
+    """Of a model with an encoder."""
+    generator = torch.Generator().manual_seed(seed_of(case) + 2000)
+    for number, row in enumerate(rows):
+        length = TARGETS[max(0, number - 2)]
+        labels = torch.randint(VOCABULARY, (length,), generator=generator).tolist()
+        row["labels"] = labels + [-100] * (max(TARGETS) - length) if number >= 2 else labels
+    return rows
+
+
 def labelled(rows, config, case):
     """With labels for its head."""
+    if has_encoder(case):
+        return with_targets(rows, case)
     head = case.split("-")[1]
     if head not in HEADS:
         return rows
@@ -168,6 +144,10 @@ def write_model(case, folder):
     config = AutoConfig.for_model(case.split("-")[0], **copy.deepcopy(fields))  # it writes into what it is given
     kind = AutoModel if case == "gpt2-bare" else head_of(case)
     model = kind.from_config(config, dtype=torch.float32)
+    if has_encoder(case) and fields.get("tie_word_embeddings") is False:
+        # Transformers 5 ties them at first whatever the configuration says, and not those of a file that differ.
+        model.lm_head.weight = torch.nn.Parameter(torch.empty_like(model.lm_head.weight))
+        model.config.tie_word_embeddings = False
     draw_weights(model, seed)
     if case == "llama-version4-sharded":
         model.to(torch.bfloat16).save_pretrained(folder, max_shard_size="8KB")
@@ -212,6 +192,8 @@ def expected_results(folder, case, attention="eager"):
                 results[f"{name}/logits"] = output.logits.detach()
                 results[f"{name}/loss"] = output.loss.detach()
                 gradients = {key: weight.grad.clone() for key, weight in model.named_parameters()}
+                if has_encoder(case):
+                    results[f"{name}/generated"] = generated(model, batch)
             optimizer.step()
         bound = ROUNDING * max(gradient.abs().max() for gradient in gradients.values())
         for key, weight in model.named_parameters():

@@ -31,7 +31,7 @@ import pathlib
 import sys
 
 import torch
-from make import ADAMW, MODELS, ROUNDING, STEPS, check_tensors, head_of, read_batches
+from make import ADAMW, MODELS, ROUNDING, STEPS, check_tensors, has_encoder, head_of, read_batches
 from make_dpo import sequence_logps
 from peft import LoraConfig, PeftModel, get_peft_model
 from safetensors.torch import load_file, save_file
@@ -70,6 +70,8 @@ CASES = {
     "roberta-head": ("roberta-texts", {"r": 4}),
     "distilbert-head": ("distilbert-texts", {"r": 4, "target_modules": ["q_lin", "v_lin", "lin1"]}),
     "modernbert-tags": ("modernbert-tags", {"r": 4, "target_modules": ["Wqkv", "mlp.Wo"]}),
+    "t5-default": ("t5-default", {"r": 4}),
+    "t5-all-linear": ("t5-gated", {"r": 4, "target_modules": "all-linear"}),
 }
 TASKS = {"texts": "SEQ_CLS", "tags": "TOKEN_CLS"}  # by the head of the model's case
 BESIDE = {  # more adapters of a case, each in a folder of its name
@@ -94,7 +96,7 @@ def base_model(name):
 
 def write_adapter(case, folder):
     base, fields = CASES[case]
-    task = TASKS.get(base.split("-")[1], "CAUSAL_LM")
+    task = "SEQ_2_SEQ_LM" if has_encoder(base) else TASKS.get(base.split("-")[1], "CAUSAL_LM")
     model = get_peft_model(base_model(base), LoraConfig(task_type=task, **fields))
     for name, fields in BESIDE.get(case, {}).items():
         model.add_adapter(name, LoraConfig(task_type=task, **fields))
@@ -105,7 +107,7 @@ def write_adapter(case, folder):
                 weight.mul_(torch.empty_like(weight).uniform_(0.5, 1.5, generator=generator))
             elif "lora_" in name:
                 weight.normal_(0.0, 0.25, generator=generator)
-            elif "modules_to_save" in name and task != "CAUSAL_LM":
+            elif "modules_to_save" in name and task in TASKS.values():
                 weight.normal_(0.0, 0.1, generator=generator)  # another head than the base's
     model.save_pretrained(folder)
     for readme in folder.rglob("README.md"):

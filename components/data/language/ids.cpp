@@ -7,6 +7,7 @@
 #include "components/data/record/record_set.h"
 #include "components/data/record/sequence.h"
 #include "generated/data/ids.h"
+#include "runner/core/json.h"
 
 namespace components::data::ids {
 namespace {
@@ -62,6 +63,12 @@ std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
     options.parse = [kind = inputs.labels, needed = !inputs.new_rows](const std::string& line,
                                                                       std::int64_t vocab_size) {
       return labelled_ids(line, vocab_size, kind, needed);
+    };
+  } else if (inputs.labels == LabelKind::kWritten) {
+    options.always_mask = true;
+    options.parse = [ids = inputs.decoder](const std::string& line, std::int64_t vocab_size) -> Result<Sequence> {
+      const auto record = runner::core::parse_json(line);
+      return record ? sequence_of(record.value(), vocab_size, &ids) : record.failure();
     };
   } else if (inputs.labels == LabelKind::kUnmasked) {
     options.labels = inputs.labels;

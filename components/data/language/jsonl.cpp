@@ -10,6 +10,7 @@
 #include "components/data/language/jsonl_record.h"
 #include "components/data/language/labelled_text.h"
 #include "components/data/language/recipe_tokenizer.h"
+#include "components/data/language/source_text.h"
 #include "components/data/record/odd_roles.h"
 #include "components/data/record/record_cache.h"
 #include "components/data/record/record_set.h"
@@ -43,6 +44,18 @@ std::size_t common_beginning(const Ids& one, const Ids& other) {
                                   one.begin());
 }
 
+RecordColumns columns_of(const Config& config) {
+  if (!config.columns) return {};
+  const auto name = [](const std::optional<std::string>& field) { return field.value_or(""); };
+  RecordColumns columns = {
+      name(config.columns->text),     name(config.columns->prompt), name(config.columns->completion),
+      name(config.columns->messages), name(config.columns->chosen), name(config.columns->rejected),
+      name(config.columns->label),    name(config.columns->system), name(config.columns->tools)};
+  columns.of_messages.role = name(config.columns->role);
+  columns.of_messages.content = name(config.columns->content);
+  return columns;
+}
+
 /// Makes samples of records.
 class Encoder {
  public:
@@ -54,14 +67,7 @@ class Encoder {
         loss_on_(config.loss_on),
         ends_(config.train_on_eos),
         learns_thoughts_(config.train_on_thinking) {
-    if (config.columns) {
-      const auto name = [](const std::optional<std::string>& field) { return field.value_or(""); };
-      columns_ = {name(config.columns->text),     name(config.columns->prompt), name(config.columns->completion),
-                  name(config.columns->messages), name(config.columns->chosen), name(config.columns->rejected),
-                  name(config.columns->label),    name(config.columns->system), name(config.columns->tools)};
-      columns_.of_messages.role = name(config.columns->role);
-      columns_.of_messages.content = name(config.columns->content);
-    }
+    columns_ = columns_of(config);
     if (config.roles) {
       const auto add = [this](const std::vector<std::string>& words, const char* role) {
         for (const std::string& word : words) columns_.of_messages.roles[word] = role;
@@ -480,6 +486,26 @@ bool fits_head(const Config& config, const Inputs& inputs) {
   return fits;
 }
 
+/// False, with errors, where the set has keys that a model with an encoder does not ask for.
+bool fits_source(const Config& config, const Inputs& inputs) {
+  bool fits = true;
+  const auto refuse = [&](const std::string& key, const std::string& why) {
+    fits = false;
+    inputs.diagnostics.error(
+        location_of(inputs.block, key),
+        "data." + inputs.name + "." + key + " is set, but the model writes a text of another one" + why,
+        "remove " + key);
+  };
+  if (config.loss_on != LossOn::kCompletion) refuse("loss_on", ", of which all is learnt");
+  if (config.train_on_eos != TrainOnEos::kTurn) refuse("train_on_eos", ", of which all is learnt");
+  if (!config.train_on_thinking) refuse("train_on_thinking", ", of which all is learnt");
+  if (config.chat_format && !config.chat_format->is_null()) refuse("chat_format", ", and no conversation");
+  if (config.roles) refuse("roles", ", and no conversation");
+  if (config.streaming && !inputs.new_rows) refuse("streaming", ", which is read into memory");
+  if (config.packing) refuse("packing", ": a pair of them is a row of its own");
+  return fits;
+}
+
 LongRecord long_record(TooLong word) {
   switch (word) {
     case TooLong::kCut: return LongRecord::kCut;
@@ -526,6 +552,16 @@ std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
                              "remove text, or the others");
     return nullptr;
   }
+  const bool has_source = inputs.labels == LabelKind::kWritten;
+  if (has_source && !fits_source(config, inputs)) return nullptr;
+  if (!has_source && config.max_target_len) {
+    inputs.diagnostics.error(location_of(inputs.block, "max_target_len"),
+                             "data." + inputs.name +
+                                 ".max_target_len is set, but the model has no decoder that reads "
+                                 "a text of its own",
+                             "remove it: max_seq_len is of prompt and completion together");
+    return nullptr;
+  }
   auto chat = chat_writer(config, **tokenizer, inputs);
   if (!chat || !knows_ends(config, *chat, **tokenizer, inputs)) return nullptr;
   RecordSetOptions options;
@@ -543,6 +579,7 @@ std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
   if (!share) return nullptr;
   options.share = *share;
   options.max_seq_len = config.max_seq_len;
+  if (has_source) options.max_target_len = config.max_target_len.value_or(config.max_seq_len);
   options.too_long = long_record(config.too_long);
   options.packing = config.packing;
   options.fill.multiple = config.pad_to_multiple_of;
@@ -560,6 +597,10 @@ std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
   // The cache key needs it: the loss decides how records are encoded, and is not one of the data set's settings.
   if (options.labels != LabelKind::kNone && !are_in_place(options.labels) && !options.settings.empty()) {
     options.settings += "labels " + std::to_string(static_cast<int>(options.labels)) + "\n";
+    if (has_source) {
+      options.settings +=
+          "decoder " + std::to_string(inputs.decoder.start) + " " + std::to_string(inputs.decoder.padding) + "\n";
+    }
   }
   if (has_head) {
     LabelColumns columns;
@@ -569,10 +610,15 @@ std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
     }
     const auto length = options.too_long == LongRecord::kCut ? options.max_seq_len : std::nullopt;
     options.parse = LabelledTextEncoder(*tokenizer, std::move(columns), inputs.labels, length, !inputs.new_rows);
+  } else if (has_source) {
+    const bool cuts = options.too_long == LongRecord::kCut;
+    options.parse =
+        SourceTextEncoder(*tokenizer, columns_of(config), inputs.decoder,
+                          {cuts ? options.max_seq_len : std::nullopt, cuts ? options.max_target_len : std::nullopt});
   } else {
     options.parse = Encoder(*tokenizer, std::move(*chat), config, labelled);
   }
-  options.format = {.text_field = labelled || has_head ? "" : text_field_of(config), .arrays = true};
+  options.format = {.text_field = labelled || has_head || has_source ? "" : text_field_of(config), .arrays = true};
   options.parse_text = [tokenizer = *tokenizer](const std::string& text) { return encoded_text(*tokenizer, text); };
   if (inputs.name == "train") options.if_too_large = "set streaming: true, and training.max_steps";
   if (!config.streaming || inputs.new_rows) return make_record_set(options, inputs);

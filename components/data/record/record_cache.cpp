@@ -135,7 +135,7 @@ class Reader {
 
 /// Both directions list the fields of a record once. A field that is new belongs here.
 static_assert(sizeof(Sequence) ==
-              5 * sizeof(std::vector<std::int32_t>) + 3 * sizeof(std::size_t) + 3 * sizeof(std::vector<std::string>));
+              5 * sizeof(std::vector<std::int32_t>) + 4 * sizeof(std::size_t) + 3 * sizeof(std::vector<std::string>));
 template <typename Visitor, typename Record, typename Failure, typename Flag>
 void visit(Visitor& visitor, Record& record, Failure& failure, Flag& failed) {
   visitor.number(record.place.file);
@@ -156,6 +156,7 @@ void visit(Visitor& visitor, Record& record, Failure& failure, Flag& failed) {
   visitor.number(record.sequence.desirable);
   visitor.list(record.sequence.given);
   visitor.number(record.sequence.whole);
+  visitor.number(record.sequence.whole_decoder);
   visitor.list(record.sequence.odd_roles);
   visitor.list(record.sequence.unread);
   visitor.number(record.length);
@@ -163,6 +164,7 @@ void visit(Visitor& visitor, Record& record, Failure& failure, Flag& failed) {
   visitor.number(record.type_max);
   visitor.number(record.too_long);
   visitor.number(record.cut);
+  visitor.number(record.is_target_too_long);
 }
 
 EncodedRecord next_record(Reader& reader) {

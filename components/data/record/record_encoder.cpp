@@ -38,9 +38,13 @@ EncodedRecord RecordEncoder::encode(const RecordText& record) const {
   for (const auto* list : {&its.input, &its.labels, &its.decoder}) encoded.id_max = largest(*list, encoded.id_max);
   encoded.type_max = largest(its.types, 0);
   encoded.length = its.longest();
-  encoded.too_long = options_.max_seq_len && encoded.length > *options_.max_seq_len;
+  const bool has_own = options_.max_target_len.has_value();
+  encoded.is_target_too_long = has_own && its.decoder_length() > *options_.max_target_len;
+  encoded.too_long = encoded.is_target_too_long ||
+                     (options_.max_seq_len && (has_own ? its.input_length() : encoded.length) > *options_.max_seq_len);
   encoded.cut = encoded.too_long && options_.too_long == LongRecord::kCut;
-  if (encoded.cut && its.whole == 0) its.cut(*options_.max_seq_len, !options_.cut_left);
+  const bool was_cut = its.whole > 0 || its.whole_decoder > 0;
+  if (encoded.cut && !was_cut) its.cut(*options_.max_seq_len, !options_.cut_left);
   return encoded;
 }
 
@@ -52,9 +56,14 @@ RecordEncoder::Fate RecordEncoder::fate_of(const EncodedRecord& record) const {
 
 Failure RecordEncoder::refusal(const EncodedRecord& record) const {
   if (record.failure) return *record.failure;
-  return {with_commas(record.length) + " " + options_.units + ", longer than max_seq_len " +
-              std::to_string(options_.max_seq_len.value_or(0)),
-          "raise max_seq_len, or use too_long: cut"};
+  const bool of_target = record.is_target_too_long;
+  const std::string key = of_target ? "max_target_len" : "max_seq_len";
+  const std::int64_t length = of_target                 ? record.sequence.decoder_length()
+                              : options_.max_target_len ? record.sequence.input_length()
+                                                        : record.length;
+  return {with_commas(length) + " " + options_.units + ", longer than " + key + " " +
+              std::to_string((of_target ? options_.max_target_len : options_.max_seq_len).value_or(0)),
+          "raise " + key + ", or use too_long: cut"};
 }
 
 std::optional<Failure> RecordEncoder::problem_of_kind(const EncodedRecord& record, bool first_is_pair) const {

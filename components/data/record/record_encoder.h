@@ -24,6 +24,7 @@ struct EncodedRecord {
   std::int64_t length = 0;                ///< before it was cut
   std::int32_t id_max = 0, type_max = 0;  ///< before it was cut
   bool too_long = false, cut = false;
+  bool is_target_too_long = false;  ///< of max_target_len
 };
 
 /// Makes sequences of the records of a set, in memory or as a stream, and knows what becomes of those that are not

@@ -25,6 +25,8 @@ struct RecordSetOptions {
   std::vector<TextFile> files;
   SplitRange share;                         ///< of the records of all files
   std::optional<std::int64_t> max_seq_len;  ///< in ids
+  /// The same of what a decoder reads; nothing: max_seq_len is of both.
+  std::optional<std::int64_t> max_target_len = {};
   LongRecord too_long = LongRecord::kCut;
   /// Of kDesirable each is one with a label, or a pair, and becomes rows as add_other_completions() makes them. All but
   /// kNone and those in place: not with `packing`.

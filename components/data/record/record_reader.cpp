@@ -272,8 +272,14 @@ class Reader {
         location_of(inputs_.block, "too_long"),
         "data." + inputs_.name + ": " + with_commas(count) + " of " +
             counted_large(count + static_cast<std::int64_t>(read_.sequences.size()), "line", "lines") +
-            (count == 1 ? " is" : " are") + " longer than max_seq_len " + std::to_string(*options_.max_seq_len) +
-            " and left out, the longest has " + with_commas(ledger_.longest()) + " " + options_.units);
+            (count == 1 ? " is" : " are") + " longer than " + limits() + " and left out, the longest has " +
+            with_commas(ledger_.longest()) + " " + options_.units);
+  }
+
+  std::string limits() const {
+    const auto& of_target = options_.max_target_len;
+    return "max_seq_len " + std::to_string(*options_.max_seq_len) +
+           (of_target ? " or max_target_len " + std::to_string(*of_target) : "");
   }
 
   bool check_length() {
@@ -281,8 +287,7 @@ class Reader {
     if (options_.too_long != LongRecord::kError || count == 0) return true;
     inputs_.diagnostics.error(location_of(inputs_.block, "too_long"),
                               counted_large(count, "line", "lines") + " of data." + inputs_.name + " " +
-                                  (count == 1 ? "is" : "are") + " longer than max_seq_len " +
-                                  std::to_string(*options_.max_seq_len) + ", the longest has " +
+                                  (count == 1 ? "is" : "are") + " longer than " + limits() + ", the longest has " +
                                   with_commas(ledger_.longest()) + " " + options_.units,
                               "raise max_seq_len, or use too_long: cut");
     return false;

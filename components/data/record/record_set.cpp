@@ -77,7 +77,7 @@ class RecordSet final : public TokenizedSet {
         content_(std::move(content)),
         units_(options.units),
         fill_(options.fill) {
-    fill_.left = fill_.left && !content_.has_pairs;
+    fill_.left = fill_.left && !content_.has_pairs && !content_.has_decoder;
   }
 
   const BatchSpec& signature() const override { return signature_; }
@@ -193,17 +193,17 @@ BatchSpec signature_of(const RecordSetOptions& options, const Inputs& inputs, co
   const auto is_padded = [&options](const Range& range) {
     return range.varies() || range.most % options.fill.multiple != 0;
   };
-  const auto spec = [&](const char* name, std::int64_t vocabulary, const Range& range) {
+  const auto spec = [&](const char* name, std::int64_t vocabulary, const Range& range, bool of_target = false) {
     TensorSpec port{name, Dtype::kInt64, {kBatch, kTime}, false};
     port.vocab_size = vocabulary;
     const std::int64_t sequences = content.has_pairs && !content.are_single ? 2 : 1;  // in a row
-    port.max_length =
-        rounded_up(std::max(range.most, sequences * options.max_seq_len.value_or(0)), options.fill.multiple);
+    const auto& limit = of_target && options.max_target_len ? options.max_target_len : options.max_seq_len;
+    port.max_length = rounded_up(std::max(range.most, sequences * limit.value_or(0)), options.fill.multiple);
     port.padded = is_padded(range);
     return port;
   };
   BatchSpec signature;
-  TensorSpec target = spec(kTarget, vocab_size, outputs);
+  TensorSpec target = spec(kTarget, vocab_size, outputs, true);
   target.has_ignored = true;
   target.in_place = are_in_place(content.labels);
   if (content.label_target) target = *content.label_target;
@@ -217,7 +217,7 @@ BatchSpec signature_of(const RecordSetOptions& options, const Inputs& inputs, co
     TensorSpec mask = spec(kAttentionMask, 0, inputs_range);
     mask.dtype = Dtype::kBool;
     mask.scattered = any(&Stored::scattered) || (options.packing && any(&Stored::masked)) ||
-                     (options.fill.left && !content.has_pairs);
+                     (options.fill.left && !content.has_pairs && !content.has_decoder);
     signature.tensors.push_back(mask);
   }
   // A model that reads them of packed rows reads them of all sets.
@@ -232,7 +232,7 @@ BatchSpec signature_of(const RecordSetOptions& options, const Inputs& inputs, co
   const TensorSpec* types = train != nullptr ? train->find(kTokenTypes) : nullptr;
   const std::int64_t type_count = types != nullptr ? types->vocab_size : content.type_max + 1;
   if (content.has_types) signature.tensors.push_back(spec(kTokenTypes, type_count, inputs_range));
-  if (content.has_decoder) signature.tensors.push_back(spec(kDecoderInput, vocab_size, outputs));
+  if (content.has_decoder) signature.tensors.push_back(spec(kDecoderInput, vocab_size, outputs, true));
   return signature;
 }
 

@@ -64,9 +64,14 @@ std::string length_problem(const char* key, const std::vector<std::int32_t>& lis
 
 }  // namespace
 
-std::int64_t Sequence::longest() const {
-  const std::size_t of_input = std::max(rejected_at, input.size() - rejected_at);
-  return std::max(whole, static_cast<std::int64_t>(std::max(of_input, decoder.size())));
+std::int64_t Sequence::longest() const { return std::max(input_length(), decoder_length()); }
+
+std::int64_t Sequence::input_length() const {
+  return std::max(whole, static_cast<std::int64_t>(std::max(rejected_at, input.size() - rejected_at)));
+}
+
+std::int64_t Sequence::decoder_length() const {
+  return std::max(whole_decoder, static_cast<std::int64_t>(decoder.size()));
 }
 
 void Sequence::cut(std::int64_t length, bool first) {
@@ -132,7 +137,15 @@ Result<Sequence> parse_sequence(std::string_view text, std::int64_t vocab_size) 
   return parsed ? sequence_of(parsed.value(), vocab_size) : parsed.failure();
 }
 
-Result<Sequence> sequence_of(const Node& object, std::int64_t vocab_size) {
+std::vector<std::int32_t> decoder_input_of(const std::vector<std::int32_t>& labels, const DecoderIds& ids) {
+  std::vector<std::int32_t> input = {ids.start};
+  input.reserve(labels.size());
+  for (std::size_t i = 0; i + 1 < labels.size(); ++i)
+    input.push_back(labels[i] == kPadTarget ? ids.padding : labels[i]);
+  return input;
+}
+
+Result<Sequence> sequence_of(const Node& object, std::int64_t vocab_size, const DecoderIds* written) {
   if (!object.is_mapping()) return Failure{"not an object with input_ids", ""};
   Sequence sequence;
   const std::string below = " below vocab_size " + std::to_string(vocab_size);
@@ -153,6 +166,10 @@ Result<Sequence> sequence_of(const Node& object, std::int64_t vocab_size) {
     field.list = std::move(list.value());
   }
   if (sequence.input.empty()) return Failure{"input_ids is missing", ""};
+  if (written != nullptr && sequence.labels.empty()) {
+    return Failure{"labels is missing, and the model writes it of input_ids", "give each line labels"};
+  }
+  if (written != nullptr && sequence.decoder.empty()) sequence.decoder = decoder_input_of(sequence.labels, *written);
   const bool decodes = !sequence.decoder.empty();
   for (const std::string& problem : {length_problem(kAttentionMask, sequence.mask, kInputIds, sequence.input),
                                      length_problem(kTokenTypes, sequence.types, kInputIds, sequence.input),

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "components/data/data.h"
 #include "runner/core/node.h"
 #include "runner/core/result.h"
 
@@ -27,11 +28,14 @@ struct Sequence {
   /// one for each id, or kPadTarget.
   std::vector<std::string> given;
   std::int64_t whole = 0;              ///< ids that it had before it was cut in encoding; 0: it was not
+  std::int64_t whole_decoder = 0;      ///< the same of `decoder`
   std::vector<std::string> odd_roles;  ///< of a conversation, those that may be misspelt
   std::vector<std::string> unread;     ///< fields of its record that mean something and are not read
 
   bool is_pair() const { return rejected_at > 0; }
-  std::int64_t longest() const;  ///< of input and decoder, before it was cut; of a pair the longer sequence
+  std::int64_t longest() const;         ///< of input and decoder, before it was cut; of a pair the longer sequence
+  std::int64_t input_length() const;    ///< before it was cut; of a pair that of the longer sequence
+  std::int64_t decoder_length() const;  ///< before it was cut
   /// Leaves the first `length` positions, or the last ones; of a pair, of each of the two.
   void cut(std::int64_t length, bool first = true);
   /// What each position of a language model is to predict, [M]; kPadTarget: nothing.
@@ -52,7 +56,12 @@ Sequence pair_of(Sequence chosen, const Sequence& rejected);
 /// Refused, with the reason: what is no JSON object of lists of integers whose lengths fit; ids that are negative or
 /// not below `vocab_size`.
 runner::core::Result<Sequence> parse_sequence(std::string_view text, std::int64_t vocab_size);
-/// The same of a parsed record.
-runner::core::Result<Sequence> sequence_of(const runner::core::Node& record, std::int64_t vocab_size);
+/// The same of a parsed record. `written`: labels are what a decoder writes, and as long as they are; without
+/// `decoder_input_ids` it reads them as this says.
+runner::core::Result<Sequence> sequence_of(const runner::core::Node& record, std::int64_t vocab_size,
+                                           const DecoderIds* written = nullptr);
+
+/// What a decoder reads that is to write these labels.
+std::vector<std::int32_t> decoder_input_of(const std::vector<std::int32_t>& labels, const DecoderIds& ids);
 
 }  // namespace components::data

@@ -3,6 +3,7 @@
 #include "components/part/cached/attention.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 
@@ -227,8 +228,20 @@ at::Tensor attend_cached(const at::Tensor& qkv, const at::Tensor& bias, const Ro
   return Attention<T>(qkv, bias, rotation, options, layer, pass).run();
 }
 
+namespace {
+
+/// Of the positions of a segment to all up to its last one, [1, H, count, end]. What lies ahead is not looked at.
+at::Tensor bias_of(const at::Tensor& behind_HL, const Segment& segment) {
+  const at::TensorOptions on = at::TensorOptions().dtype(at::kLong).device(behind_HL.device());
+  const at::Tensor distance = at::arange(segment.first, segment.end(), on).unsqueeze(1) - at::arange(segment.end(), on);
+  return behind_HL.index_select(1, distance.clamp_min(0).flatten())
+      .view({1, behind_HL.size(0), segment.count, segment.end()});
+}
+
+}  // namespace
+
 at::Tensor attend_cached_plainly(const at::Tensor& qkv, const Rotation* rotation, const SelfAttention& attention,
-                                 KvCache::Layer& layer, const CachedPass& pass) {
+                                 KvCache::Layer& layer, const CachedPass& pass, const at::Tensor* behind_HL) {
   std::vector<at::Tensor> mixed;
   std::int64_t row = 0;
   for (const Segment& segment : pass.segments) {
@@ -240,11 +253,27 @@ at::Tensor attend_cached_plainly(const at::Tensor& qkv, const Rotation* rotation
     }
     layer.k.select(0, segment.slot).narrow(0, segment.first, segment.count).copy_(k_BTKD[0]);
     layer.v.select(0, segment.slot).narrow(0, segment.first, segment.count).copy_(v_BTKD[0]);
-    const at::Tensor nothing;
+    const at::Tensor nothing, bias = behind_HL != nullptr ? bias_of(*behind_HL, segment) : at::Tensor();
     const std::optional<Dropout> no_dropout;
+    AttentionPass of_segment{nothing, no_dropout};
+    if (bias.defined()) of_segment.bias = &bias;
     mixed.push_back(attend(q_BTHD, layer.k.narrow(0, segment.slot, 1).narrow(1, 0, segment.end()),
                            layer.v.narrow(0, segment.slot, 1).narrow(1, 0, segment.end()), attention.options(),
-                           {nothing, no_dropout})[0]);
+                           of_segment)[0]);
+  }
+  return at::cat(mixed, 0);
+}
+
+at::Tensor attend_sources(const at::Tensor& q, const AttentionOptions& o, std::size_t number, const CachedPass& pass) {
+  const at::Tensor nothing;
+  const std::optional<Dropout> no_dropout;
+  std::vector<at::Tensor> mixed;
+  std::int64_t row = 0;
+  for (const Segment& segment : pass.segments) {
+    const at::Tensor q_BTHD = q.narrow(0, row, segment.count).view({1, segment.count, o.heads, o.head});
+    row += segment.count;
+    const Keys& keys = pass.cache.source(segment.slot, number);
+    mixed.push_back(attend(q_BTHD, keys.k, keys.v, o, {nothing, no_dropout})[0]);
   }
   return at::cat(mixed, 0);
 }

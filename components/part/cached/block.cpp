@@ -194,6 +194,16 @@ at::Tensor row_products(const at::Tensor& x_NI, const at::Tensor& weight_OI) {
   return out;
 }
 
+at::Tensor cached_linear(const at::Tensor& x_NI, const Linear& linear, const CachedPass& pass) {
+  const Weight& weight = linear.weight();
+  if (!x_NI.is_cpu() || !fused_kernels()) return linear.forward(x_NI.to(weight.tensor().scalar_type()));
+  const bool bf16 = is_bf16(weight, pass);
+  const at::Tensor rows = lowered(x_NI.to(at::kFloat).contiguous(), bf16);
+  const at::Tensor y = row_products(rows, for_products(weight, bf16));
+  for (const auto& term : linear.terms()) term->add_rows(y, rows);
+  return linear.bias().defined() ? y + whole(linear.bias()) : y;
+}
+
 at::Tensor cached_block(const at::Tensor& x_NC, const CachedBlock& block, CachedPass& pass) {
   return kernels_fit(x_NC, block) ? by_kernels(x_NC, block, pass) : by_parts(x_NC, block, pass);
 }

@@ -29,6 +29,10 @@ struct CachedBlock {
 /// x [N, C] to [N, C].
 at::Tensor cached_block(const at::Tensor& x_NC, const CachedBlock& block, CachedPass& pass);
 
+/// `x W^T + b` with the layer's terms. On the CPU in float32, or with products in bfloat16 where the pass has them;
+/// there a row's result does not depend on the other rows.
+at::Tensor cached_linear(const at::Tensor& x_NI, const Linear& linear, const CachedPass& pass);
+
 /// Logits [segments, V], float32, of the last position of each segment, before what a model does with them.
 at::Tensor cached_head(const at::Tensor& x_NC, const Norm& norm, const Weight& projection, const CachedPass& pass);
 

@@ -2,6 +2,8 @@
 
 #include <ATen/ops/zeros.h>
 
+#include <utility>
+
 #include "runner/core/error.h"
 
 namespace components::part {
@@ -56,13 +58,26 @@ KvCache::Layer& KvCache::layer(std::size_t number, const AttentionOptions& o, co
 }
 
 void KvCache::copy(std::int64_t from, std::int64_t to, std::int64_t count) {
-  if (from == to || count == 0) return;
+  if (from == to) return;
+  if (!sources_.empty()) sources_[static_cast<std::size_t>(to)] = sources_[static_cast<std::size_t>(from)];
+  if (count == 0) return;
   for (const Layer& layer : layers_) {
     if (!layer.k.defined()) continue;
     const std::int64_t of_k = layer.turned ? 1 : 0, of_v = layer.turned ? 2 : 0;
     layer.k.select(0, to).narrow(of_k, 0, count).copy_(layer.k.select(0, from).narrow(of_k, 0, count));
     layer.v.select(0, to).narrow(of_v, 0, count).copy_(layer.v.select(0, from).narrow(of_v, 0, count));
   }
+}
+
+void KvCache::set_source(std::int64_t slot, std::size_t number, Keys keys) {
+  sources_.resize(static_cast<std::size_t>(slots_));
+  std::vector<Keys>& of_slot = sources_[static_cast<std::size_t>(slot)];
+  if (of_slot.size() <= number) of_slot.resize(number + 1);
+  of_slot[number] = std::move(keys);
+}
+
+const Keys& KvCache::source(std::int64_t slot, std::size_t number) const {
+  return sources_[static_cast<std::size_t>(slot)][number];
 }
 
 std::int64_t CachedPass::rows() const {

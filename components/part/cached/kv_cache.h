@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "components/part/attention.h"
+#include "components/part/cross_attention.h"
 
 namespace components::part {
 
@@ -30,8 +31,13 @@ class KvCache {
   /// Makes room for that number of positions at least; those that are there stay.
   void reserve(std::int64_t positions);
 
-  /// The first `count` positions of slot `to` become those of slot `from`.
+  /// The first `count` positions of slot `to` become those of slot `from`, and its source that one's.
   void copy(std::int64_t from, std::int64_t to, std::int64_t count);
+
+  /// Of a decoder that looks at an encoded source: keys and values of it, of cross attention `number`, computed once
+  /// for the sequence in that slot. Slots with the same source share their memory.
+  void set_source(std::int64_t slot, std::size_t number, Keys keys);
+  const Keys& source(std::int64_t slot, std::size_t number) const;
 
   std::int64_t slots() const { return slots_; }
   std::int64_t positions() const { return positions_; }
@@ -39,6 +45,7 @@ class KvCache {
  private:
   std::int64_t slots_, positions_, room_;  // room: positions and what fills up a step of the kernels
   std::vector<Layer> layers_;
+  std::vector<std::vector<Keys>> sources_;  // by slot, then by cross attention
 };
 
 /// New positions of one sequence, [first, first + count); those before are in the cache.

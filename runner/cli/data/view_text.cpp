@@ -147,7 +147,7 @@ std::string ids_text(const SampleView& sample, const Learnt& learnt, const ViewS
   for (std::size_t i = 0; i < count; ++i) {
     const bool has_target = i < sample.targets.size() && sample.targets[i] != SampleView::kNoTarget;
     std::string target;
-    if (has_target && sample.in_place) {
+    if (has_target && (sample.in_place || sample.is_written)) {
       target = sample.answers[i];
     } else if (has_target && learnt.shifted) {
       target = i + 1 < sample.tokens.size() ? sample.tokens[i + 1] : sample.last_target;
@@ -173,14 +173,16 @@ std::string tags_text(const SampleView& sample) {
   return tags.empty() ? "" : "  tags: " + core::joined(tags) + "\n";
 }
 
-/// `  to be told: fox│the`, what stood where something was masked; "" where nothing was.
+/// `  to be told: fox│the`, what stood where something was masked, or `  to be written: ...` of a decoder; "" where
+/// nothing was.
 std::string answers_text(const SampleView& sample, const ViewStyle& style) {
   std::vector<std::string> answers;
   for (std::size_t i = 0; i < sample.answers.size(); ++i) {
     if (sample.targets[i] != SampleView::kNoTarget) answers.push_back(shown(sample.answers[i], style.terminal));
   }
   return answers.empty() ? ""
-                         : "  to be told: " + core::joined(answers, style.terminal.unicode ? "\u2502" : "|") + "\n";
+                         : (sample.is_written ? "  to be written: " : "  to be told: ") +
+                               core::joined(answers, style.terminal.unicode ? "\u2502" : "|") + "\n";
 }
 
 std::string sequence_text(const SampleView& sample, const ViewStyle& style) {
@@ -294,7 +296,7 @@ Learnt learnt_of(const SampleView& sample) {
   Learnt learnt;
   const std::size_t count = sample.ids.size();
   learnt.tokens.resize(count);
-  learnt.shifted = sample.targets.size() == count && sample.label.empty() && !sample.in_place;
+  learnt.shifted = sample.targets.size() == count && sample.label.empty() && !sample.in_place && !sample.is_written;
   for (std::size_t i = 0; i < sample.tags.size(); ++i) {
     if (sample.tags[i].empty()) continue;
     learnt.tokens[i] = true;
@@ -306,7 +308,7 @@ Learnt learnt_of(const SampleView& sample) {
     if (i + 1 < count && sample.targets[i] != sample.ids[i + 1]) learnt.shifted = false;
   }
   for (std::size_t i = 0; i < std::min(count, sample.targets.size()); ++i) {
-    if (sample.targets[i] == SampleView::kNoTarget) continue;
+    if (sample.targets[i] == SampleView::kNoTarget || sample.is_written) continue;
     if (!learnt.shifted) {
       learnt.tokens[i] = true;
     } else if (i + 1 < count) {

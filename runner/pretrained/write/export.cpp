@@ -156,7 +156,7 @@ std::string config_text(const Node& config, const ModelType& type, const std::st
 std::string generation_text(const Node& config) {
   std::map<std::string, Node> fields = {{"_from_model_config", Node::boolean(true)},
                                         {"transformers_version", Node::string(kVersion)}};
-  for (const char* key : {"bos_token_id", "eos_token_id", "pad_token_id"}) {
+  for (const char* key : {"bos_token_id", "eos_token_id", "pad_token_id", "decoder_start_token_id"}) {
     const Node* value = config.find(key);
     if (value != nullptr && !value->is_null()) fields[key] = *value;
   }
@@ -441,7 +441,7 @@ class Writer {
     const bool turns = std::any_of(type_->weights.begin(), type_->weights.end(),
                                    [](const WeightRule& rule) { return rule.transposed; });
     config.set("fan_in_fan_out", Node::boolean(turns));
-    config.set("target_modules", target_modules(*type_, blocks_of(config_), adapter.modules));
+    config.set("target_modules", target_modules(*type_, config_, adapter.modules));
     if (Node modules = saved_of(block); !modules.items().empty()) config.set("modules_to_save", std::move(modules));
     if (const std::string task = task_of_head(type_->head); !task.empty()) config.set("task_type", Node::string(task));
     if (!done_.source.empty() && !config_of_folder(done_.source).empty()) {

@@ -140,7 +140,7 @@ Exported merge_adapter(const MergeRequest& request) {
   const std::string base = base_of(request, adapter.config);
   const Node base_config = config_of(base);
   const ModelType& type = type_of(request, adapter.config, base_config);
-  const std::vector<std::string> modules = linear_modules(type, blocks_of(base_config));
+  const std::vector<std::string> modules = linear_modules(type, base_config);
   check_holds_all(adapter, modules).value();
   const std::string set = artifact::find_tensor_set(base).value();
   artifact::verify_tensor_set(set).value();

@@ -19,6 +19,7 @@ LabelKind label_kind(const resolve::Recipe& recipe) {
   const std::string head = resolve::label_head_of(recipe.model), problem = resolve::problem_type_of(recipe.model);
   if (loss != nullptr && loss->records == "pairs") return head.empty() ? LabelKind::kNone : LabelKind::kRewards;
   if (resolve::head_of(recipe.model) == "masked_lm") return LabelKind::kMasked;
+  if (resolve::head_of(recipe.model) == "seq2seq_lm") return LabelKind::kWritten;
   if (head.empty()) return LabelKind::kNone;
   if (head == "token_classification") return LabelKind::kTags;
   return problem == "regression"                   ? LabelKind::kValues
@@ -29,6 +30,11 @@ LabelKind label_kind(const resolve::Recipe& recipe) {
 LabelKind label_kind(const resolve::Recipe& recipe, const core::Node& block) {
   const LabelKind kind = label_kind(recipe);
   return kind == LabelKind::kMasked && has_transforms(block) ? LabelKind::kUnmasked : kind;
+}
+
+components::data::DecoderIds decoder_ids(const resolve::Recipe& recipe) {
+  const resolve::DecoderStart ids = resolve::decoder_start_of(recipe.model);
+  return {ids.start, ids.padding};
 }
 
 std::vector<std::string> label_names(const resolve::Recipe& recipe) {

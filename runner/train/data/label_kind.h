@@ -13,6 +13,9 @@ components::data::LabelKind label_kind(const resolve::Recipe& recipe);
 /// The same of the set with this block: ids of which its transforms mask some.
 components::data::LabelKind label_kind(const resolve::Recipe& recipe, const core::Node& block);
 
+/// How the decoder of a model with one reads what it is to write.
+components::data::DecoderIds decoder_ids(const resolve::Recipe& recipe);
+
 /// Names of the classes that the model's head tells, where its configuration has any: `id2label`, in order.
 std::vector<std::string> label_names(const resolve::Recipe& recipe);
 

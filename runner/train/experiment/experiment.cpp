@@ -75,6 +75,7 @@ void build_new_rows(Experiment& experiment, const BuildOptions& options, Diagnos
   inputs.keep = options.keep;
   inputs.tokenizer = components::data::tokenizer_source(experiment.recipe.tokenizer, diagnostics);
   inputs.labels = label_kind(experiment.recipe, block);
+  inputs.decoder = decoder_ids(experiment.recipe);
   if (auto set = components::data::build(block, inputs)) {
     experiment.eval_data.push_back({kNewRows, std::move(set)});
   }
@@ -103,6 +104,7 @@ void build_data(Experiment& experiment, const BuildOptions& options, Diagnostics
     inputs.new_rows = !options.new_rows.empty() && block.has_origin(core::Origin::kSettled);
     inputs.tokenizer = tokenizer;
     inputs.labels = label_kind(experiment.recipe, block);
+    inputs.decoder = decoder_ids(experiment.recipe);
     inputs.label_names = label_names;
     auto set = components::data::build(block, inputs);
     if (name == "train") train = set;
@@ -306,7 +308,7 @@ void check_texts(const Experiment& experiment, const Node& block, Diagnostics& d
   if (!experiment.model->continues_text()) return refuse("and this one does not tell a next token", "remove it");
   for (const components::TensorSpec& port : experiment.model->inputs()) {
     if (port.name == components::kInput || port.name == components::kAttentionMask ||
-        port.name == components::kPositions)
+        port.name == components::kPositions || port.name == components::kDecoderInput)
       continue;
     return refuse("and this one reads \"" + port.name + "\" as well", "remove it");
   }
@@ -574,6 +576,7 @@ std::unique_ptr<Experiment> build_data_sets(const resolve::Recipe& recipe, const
 }
 
 std::int64_t positions_of(const Experiment& experiment) {
+  if (experiment.model != nullptr && experiment.model->decoder_start()) return 0;  // its positions are relative
   const Node& model = experiment.recipe.model;
   for (const char* path : {"config.max_position_embeddings", "config.n_positions", "n_positions"}) {
     const Node* value = model.at_path(path);

@@ -16,6 +16,7 @@ BuiltData build_data(const std::string& text, const BuildData& options) {
   inputs.labels = options.labels;
   inputs.label_names = options.label_names;
   inputs.new_rows = options.new_rows;
+  inputs.decoder = options.decoder;
   auto data = components::data::build(node, inputs);
   CHECK((data == nullptr) == diagnostics.has_errors());
   return {data, runner::core::render(diagnostics, {.color = false, .excerpts = false})};

@@ -22,6 +22,7 @@ struct BuildData {
   components::data::LabelKind labels = components::data::LabelKind::kNone;
   std::vector<std::string> label_names = {};
   bool new_rows = false;
+  components::data::DecoderIds decoder = {};
 };
 
 BuiltData build_data(const std::string& text, const BuildData& options = {});

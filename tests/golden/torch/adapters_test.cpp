@@ -368,7 +368,7 @@ TensorMap batch_of(const Experiment& experiment, const TensorSource& expected) {
 }  // namespace
 
 TEST_CASE("adapters compute what PEFT computes", "[golden][adapter]") {
-  CHECK(folders().size() == 27);
+  CHECK(folders().size() == 29);
   for (const std::string& folder : folders()) {
     for (const bool plain : {false, true}) {
       DYNAMIC_SECTION(fs::path(folder).filename().string() << (plain ? ", plain operations" : "")) {

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "components/generation/generator.h"
 #include "components/loss/loss.h"
 #include "components/model/model.h"
 #include "components/ops/kernel_policy.h"
@@ -242,7 +243,9 @@ void check_batch(const Subject& subject, const TensorSource& expected, const std
   }
   const at::Tensor logits = expected.tensor(prefix + "logits"), real = batch.at(components::kTarget);
   const double largest = logits.abs().max().item<double>();
-  const at::Tensor* mask = batch.find(components::kAttentionMask);
+  // A decoder's padding sees what is before it, as in Transformers.
+  const bool has_decoder = batch.find(components::kDecoderInput) != nullptr;
+  const at::Tensor* mask = has_decoder ? nullptr : batch.find(components::kAttentionMask);
   at::Tensor difference = (tensors.at(components::kOutput) - logits).abs().amax(-1);
   if (mask != nullptr && difference.dim() == mask->dim()) difference = difference.masked_fill(mask->logical_not(), 0);
   CHECK(difference.max().item<double>() <= kBound * largest);
@@ -263,6 +266,48 @@ void check_batch(const Subject& subject, const TensorSource& expected, const std
     const double size = std::max(wanted.abs().max().item<double>(), 1e-3 * all);
     CHECK(distance(parameter.tensor.grad(), wanted) <= kBound * size);
   }
+}
+
+/// Collects the ids of each sequence.
+struct Written final : components::generation::Receiver {
+  std::vector<std::vector<std::int32_t>> of;
+  bool token(std::size_t sequence, std::int32_t id, float) override {
+    of[sequence].push_back(id);
+    return true;
+  }
+  void ended(std::size_t, components::generation::End) override {}
+};
+
+/// Of a model with an encoder: what it writes of each source of a batch, greedily and without an end. Fewer sequences
+/// at a time than there are sources, so that slots serve several.
+void check_generated(const Subject& subject, const TensorSource& expected, const std::string& prefix,
+                     const TensorMap& batch) {
+  if (!subject.model->decoder_start()) return;
+  const at::Tensor wanted = expected.tensor(prefix + "generated"), ids = batch.at(components::kInput);
+  const at::Tensor* mask = batch.find(components::kAttentionMask);
+  std::vector<std::vector<std::int32_t>> sources;
+  for (std::int64_t row = 0; row < ids.size(0); ++row) {
+    sources.emplace_back();
+    for (std::int64_t i = 0; i < ids.size(1); ++i) {
+      if (mask == nullptr || (*mask)[row][i].item<bool>()) sources.back().push_back(ids[row][i].item<std::int32_t>());
+    }
+  }
+  components::generation::Options options;
+  options.max_new_tokens = wanted.size(1);
+  subject.model->set_training(false);
+  for (const std::int64_t slots : {1, 2}) {
+    Written written;
+    written.of.resize(sources.size());
+    options.batch = slots;
+    components::generation::Generator(*subject.model, options).generate(sources, written);
+    for (std::size_t i = 0; i < sources.size(); ++i) {
+      INFO(prefix << "generated/" << i);
+      const at::Tensor row = wanted[static_cast<std::int64_t>(i)].contiguous();
+      const auto* const first = row.const_data_ptr<std::int64_t>();
+      CHECK(written.of[i] == std::vector<std::int32_t>(first, first + row.numel()));
+    }
+  }
+  subject.model->set_training(true);
 }
 
 /// Where a gradient is zero but for rounding AdamW makes steps of whole lr of it, in any direction.
@@ -305,6 +350,8 @@ TEST_CASE("models of Transformers folders compute what Transformers computes", "
         const Subject subject = has_head(folder) ? load_head(folder) : load_language_model(folder, expected);
         check_batch(subject, expected, "unpadded/", subject.unpadded);
         check_batch(subject, expected, "padded/", subject.padded);
+        check_generated(subject, expected, "unpadded/", subject.unpadded);
+        check_generated(subject, expected, "padded/", subject.padded);
         check_steps(subject, expected, subject.unpadded);
       }
     }

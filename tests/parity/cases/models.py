@@ -17,6 +17,9 @@ DISTILBERT = {"vocab_size": VOCABULARY, "dim": 16, "hidden_dim": 20, "n_layers":
 MODERNBERT = {"vocab_size": VOCABULARY, "hidden_size": 16, "intermediate_size": 20, "num_hidden_layers": 4,
               "num_attention_heads": 2, "max_position_embeddings": 24, "pad_token_id": 3, "local_attention": 6,
               "bos_token_id": 1, "eos_token_id": 2, "cls_token_id": 1, "sep_token_id": 2}
+T5 = {"vocab_size": VOCABULARY, "d_model": 16, "d_kv": 6, "d_ff": 20, "num_layers": 2, "num_heads": 4,
+      "relative_attention_num_buckets": 8, "relative_attention_max_distance": 12, "dropout_rate": 0.0,
+      "pad_token_id": 0, "decoder_start_token_id": 0, "eos_token_id": 1}
 
 
 def rope(kind, theta=100.0, **more):
@@ -99,4 +102,8 @@ CASES = {
                         "local_rope_theta": 70.0},
     "modernbert-masked": {**MODERNBERT, "tie_word_embeddings": False},
     "modernbert-masked-tied": {**MODERNBERT, "decoder_bias": False, "local_attention": 7},
+    "t5-default": {**T5, "num_decoder_layers": 3},
+    "t5-gated": {**T5, "feed_forward_proj": "gated-gelu", "tie_word_embeddings": False, "layer_norm_epsilon": 1e-3},
+    "t5-silu": {**T5, "feed_forward_proj": "gated-silu", "num_layers": 1, "pad_token_id": 3,
+                "decoder_start_token_id": 4},
 }

@@ -29,7 +29,8 @@ std::string parity(const std::string& path) { return tests::source_dir() + "/tes
 class Place {
  public:
   Place() {
-    std::string ids, masked, padded, holes, chat, pairs, labelled, classes, values, tags, digits, digit_records;
+    std::string ids, masked, padded, holes, chat, pairs, labelled, classes, values, tags, digits, digit_records,
+        written, sums;
     for (int i = 0; i < 24; ++i) {
       const std::string number = std::to_string(i);
       std::string row;
@@ -50,6 +51,8 @@ class Place {
       for (int j = 0; j < 3 + i * 5 % 11; ++j) {
         of_words += (j > 0 ? ", " : "") + (j % 3 == 0 ? "-100" : std::to_string((i + j) % 3));
       }
+      written += "{\"input_ids\": [" + row + "], \"labels\": [" + std::to_string(i * 7 % 40) + ", 8, " +
+                 std::to_string(i % 5) + (i % 3 == 0 ? "" : ", 9, 1") + "]}\n";
       tags += "{\"input_ids\": [" + row + "], \"labels\": [" + of_words + "]}\n";
       std::string real;
       for (int j = 0; j < 3 + i * 5 % 11; ++j) real += ", 1";
@@ -60,6 +63,8 @@ class Place {
               R"( even?"}, {"role": "assistant", "content": "Look at digit )" + std::to_string(i * 7 % 9) + "\"}]}\n";
       pairs += R"({"prompt": "Is )" + number + R"( even?", "chosen": " Look at )" + std::to_string(i * 7 % 9) +
                R"(.", "rejected": " I do not know )" + number + ".\"}\n";
+      sums +=
+          R"({"prompt": "Is )" + number + R"( even?", "completion": "Look at )" + std::to_string(i * 7 % 9) + "\"}\n";
       labelled += R"({"prompt": "Is )" + number + R"( even?", "completion": " Look at )" + std::to_string(i * 7 % 9) +
                   R"(.", "label": )" + (i % 3 == 0 ? "false" : "true") + "}\n";
     }
@@ -73,6 +78,8 @@ class Place {
     write("classes.jsonl", classes);
     write("values.jsonl", values);
     write("tags.jsonl", tags);
+    write("written.jsonl", written);
+    write("sums.jsonl", sums);
     write("lines.txt", chat);
     write("tokenizer.json",
           core::read_file(tests::source_dir() + "/recipes/examples/data/tokenizer.json", 1 << 24).value());
@@ -212,6 +219,27 @@ TEST_CASE("heads of labels train on another device", "[.][accelerator]") {
   }
   cases.push_back({"in bfloat16", of_ids("bert-texts", "", "classes.jsonl"), {"precision=bf16-mixed"}, kLow});
   cases.push_back({"by LoRA", of_ids("bert-texts", "", "classes.jsonl") + "\nadapters: [{type: lora, r: 4}]"});
+  check_all(cases);
+}
+
+TEST_CASE("models with an encoder train on another device", "[.][accelerator]") {
+  std::vector<Case> cases;
+  for (const char* model : {"t5-default", "t5-gated"}) {
+    const std::string name = model;
+    cases.push_back({name, of_ids(model, "", "written.jsonl")});
+    cases.push_back({name + " in bfloat16", of_ids(model, "", "written.jsonl"), {"precision=bf16-mixed"}, kLow});
+    cases.push_back({name + ", computed twice",
+                     of_ids(model, "", "written.jsonl"),
+                     {"activation_checkpointing.mode=full", "activation_checkpointing.segment=1"}});
+    cases.push_back({name + " by LoRA", of_ids(model, "", "written.jsonl") + "\nadapters: [{type: lora, r: 4}]"});
+  }
+  std::string texts = of_texts("sums.jsonl", "");
+  texts.replace(0, std::string(kLlama).size(),
+                "model: {type: transformers, head: seq2seq_lm, config: {model_type: t5, vocab_size: 512, d_model: 16, "
+                "d_kv: 4, d_ff: 24, num_layers: 1, num_heads: 2, dropout_rate: 0.0, decoder_start_token_id: 0}}\n");
+  cases.push_back({"texts of others, generated, too",
+                   texts,
+                   {"eval.metrics=[rouge, exact_match]", "eval.generate={max_new_tokens: 6}"}});
   check_all(cases);
 }
 

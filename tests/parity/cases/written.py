@@ -1,0 +1,15 @@
+"""What a model with an encoder generates."""
+
+import torch
+
+NEW = 30  # ids
+
+
+def generated(model, batch):
+    """Of the source, without an end."""
+    ids = torch.full((len(batch["input_ids"]), 1), model.config.decoder_start_token_id)
+    source = {key: value for key, value in batch.items() if key != "labels"}
+    with torch.no_grad():
+        for _ in range(NEW):
+            ids = torch.cat([ids, model(**source, decoder_input_ids=ids).logits[:, -1:].argmax(-1)], 1)
+    return ids[:, 1:].contiguous()
