@@ -73,6 +73,7 @@ inline const std::map<std::string, Names>& folder_arrows() {
       {"runner/sweep/analysis", {"runner/sweep/spec", "runner/sweep/study"}},
       {"runner/sweep/trial", {"runner/sweep/spec", "runner/sweep/study"}},
       {"runner/sweep", {"runner/sweep/spec", "runner/sweep/study", "runner/sweep/analysis", "runner/sweep/trial"}},
+      {"runner/engine", {"runner/engine/texts"}},
       {"runner/review/checkpoint", {"runner/review"}},
       {"runner/review/compare", {"runner/review"}},
       {"runner/review/sweep", {"runner/review"}},
