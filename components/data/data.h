@@ -46,6 +46,7 @@ struct Account {
 };
 
 class Stream;
+struct Questions;
 
 /// Where an epoch reads a sample: its place in the order of that epoch.
 struct Turn {
@@ -111,6 +112,8 @@ class Dataset : public runner::core::Stateful {
   virtual std::shared_ptr<const tokenizer::Tokenizer> tokenizer() const { return nullptr; }
   /// Positions of a sample that `predict` writes the model's outputs of, without padding; 0: it writes none.
   virtual std::int64_t predicted_positions(std::int64_t /*index*/) const { return 0; }
+  /// Of questions about contexts, with what their answers are made of; null for other sets.
+  virtual const Questions* questions() const { return nullptr; }
   /// Names of the values in a target, in order; empty if they have none.
   virtual std::vector<std::string> target_names() const { return {}; }
   /// The fields of a sample that `Inputs::keep` asked for, as text, by the names for the output.
@@ -135,6 +138,10 @@ enum class LabelKind {
   kTags,       ///< of each word of a text: its class
   kMasked,     ///< of each id: the one that was masked there, or none
   kUnmasked,   ///< of each id: itself; a transform masks some of them
+  kSpans,      ///< of a question about a context: where its answer begins and ends
+  kChoices,    ///< of several texts: which of them is right
+  kTexts,      ///< none: the head gives each text of a record a vector
+  kScores,     ///< the same of two texts, and how alike they are
   kRewards,    ///< none: the head gives each text of a pair a number, and learns which is to have more
 };
 
@@ -144,8 +151,14 @@ inline bool are_in_place(LabelKind kind) { return kind == LabelKind::kMasked || 
 /// Whether they are the target of a batch, in place of ids.
 inline bool are_targets(LabelKind kind) {
   return kind != LabelKind::kNone && kind != LabelKind::kDesirable && kind != LabelKind::kRewards &&
-         !are_in_place(kind);
+         kind != LabelKind::kTexts && !are_in_place(kind);
 }
+
+/// Whether a record holds its target as numbers, which no table makes of names.
+inline bool are_numbers(LabelKind kind) { return kind == LabelKind::kSpans || kind == LabelKind::kChoices; }
+
+/// Whether the head gives each text of a record a vector.
+inline bool have_vectors(LabelKind kind) { return kind == LabelKind::kTexts || kind == LabelKind::kScores; }
 
 struct Inputs {
   std::string name;                 ///< `train`, `val`, ...

@@ -13,8 +13,11 @@ namespace {
 struct Task {
   std::string_view name, head;
 };
-constexpr Task kTasks[] = {
-    {"CAUSAL_LM", kCausalLm}, {"SEQ_CLS", kSequenceClassification}, {"TOKEN_CLS", kTokenClassification}};
+constexpr Task kTasks[] = {{"CAUSAL_LM", kCausalLm},
+                           {"SEQ_CLS", kSequenceClassification},
+                           {"TOKEN_CLS", kTokenClassification},
+                           {"QUESTION_ANS", kQuestionAnswering},
+                           {"FEATURE_EXTRACTION", kEmbedding}};
 
 }  // namespace
 

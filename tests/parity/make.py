@@ -16,7 +16,11 @@ Each folder is one that Transformers loads, and beside that
                         BATCH/after/NAME   weights after 5 steps of AdamW on that batch; NaN where the gradient is but
                                            rounding, which AdamW turns into steps of any size
 
-in float32, without dropout, with the names of the model for causal language modelling, or of the one that HEADS names.
+of a folder of Sentence Transformers, whose name says `vectors`: records of several texts, `logits` [B, K, C], the
+vectors of each, and the loss by which each first text is to find its second one, vectors.py. Of question answering
+(`spans`) `logits` are [B, T, 2], and of multiple choice (`choices`) [B, K].
+
+All in float32, without dropout, with the names of the model for causal language modelling, or of the one that HEADS names.
 Records of a head for classes have the labels of Transformers. rope.json holds frequencies.
 """
 
@@ -31,11 +35,13 @@ import tempfile
 import torch
 from safetensors.torch import load_file, save_file
 from transformers import (AutoConfig, AutoModel, AutoModelForCausalLM, AutoModelForMaskedLM,
+                          AutoModelForMultipleChoice, AutoModelForQuestionAnswering,
                           AutoModelForSequenceClassification, AutoModelForTokenClassification)
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
 from transformers.utils.logging import disable_progress_bar
 
-from cases.models import CASES, VOCABULARY, rope
+import vectors
+from cases.models import CASES, CHOICES, VECTORS, VOCABULARY, rope
 
 MODELS = pathlib.Path(__file__).resolve().parent / "models"
 LENGTH = 16
@@ -47,7 +53,8 @@ ROUNDING = 3e-6  # of the largest entry of all gradients
 
 # What a model has for a head, by the second part of the folder's name; others are for causal language modelling.
 HEADS = {"texts": AutoModelForSequenceClassification, "tags": AutoModelForTokenClassification,
-         "masked": AutoModelForMaskedLM}
+         "masked": AutoModelForMaskedLM, "spans": AutoModelForQuestionAnswering,
+         "choices": AutoModelForMultipleChoice, "vectors": AutoModel}
 
 
 # Fields, and the length of a text. Each gives frequencies and the factor of cosine and sine, rope.json.
@@ -101,6 +108,32 @@ def head_of(case):
     return HEADS.get(case.split("-")[1], AutoModelForCausalLM)
 
 
+def without_pooler(case):
+    """These classes have a layer that vectors are not made by."""
+    return {"add_pooling_layer": False} if case in VECTORS and case.startswith(("bert", "roberta")) else {}
+
+
+def loss_and_logits(model, folder, case, batch):
+    if case in VECTORS:
+        found = vectors.vectors(model, folder, batch)
+        return vectors.loss(found), found
+    if case.split("-")[1] == "spans":
+        return span_loss(model, batch)
+    output = model(**batch)
+    return output.loss, output.logits
+
+
+def span_loss(model, batch):
+    """As Transformers computes it, where nothing is padding; padding is no place of an answer."""
+    labels = batch["labels"]
+    output = model(**{key: value for key, value in batch.items() if key != "labels"})
+    logits = torch.stack([output.start_logits, output.end_logits], dim=-1)
+    told = logits
+    if "attention_mask" in batch:
+        told = logits.masked_fill(batch["attention_mask"][:, :, None] == 0, -math.inf)
+    return sum(torch.nn.functional.cross_entropy(told[:, :, side], labels[:, side]) for side in (0, 1)) / 2, logits
+
+
 def seed_of(case):
     cases = list(CASES)
     first = sorted(cases[:22])  # that there were before
@@ -146,7 +179,10 @@ def labelled(rows, config, case):
         length = len(row["input_ids"])
         if config.to_dict().get("type_vocab_size", 1) > 1:
             row["token_type_ids"] = [int(5 <= place < 12) for place in range(length)]
-        if head in ("tags", "masked"):
+        if head == "spans":
+            real = row["attention_mask"].index(0) if 0 in row.get("attention_mask", []) else length
+            row["labels"] = sorted(torch.randint(real, (2,), generator=generator).tolist())
+        elif head in ("tags", "masked"):
             count = config.num_labels if head == "tags" else VOCABULARY
             labels = torch.randint(count, (length,), generator=generator).tolist()
             mask = row.get("attention_mask", [1] * length)
@@ -167,7 +203,7 @@ def write_model(case, folder):
     fields = CASES[case]
     config = AutoConfig.for_model(case.split("-")[0], **copy.deepcopy(fields))  # it writes into what it is given
     kind = AutoModel if case == "gpt2-bare" else head_of(case)
-    model = kind.from_config(config, dtype=torch.float32)
+    model = kind.from_config(config, dtype=torch.float32, **without_pooler(case))
     draw_weights(model, seed)
     if case == "llama-version4-sharded":
         model.to(torch.bfloat16).save_pretrained(folder, max_shard_size="8KB")
@@ -178,7 +214,15 @@ def write_model(case, folder):
         (folder / "config.json").write_text(json.dumps(older, indent=2, sort_keys=True) + "\n")
     else:
         model.save_pretrained(folder)
-    lines = [json.dumps(record) for record in labelled(records(config, seed), config, case)]
+    if case in VECTORS:
+        texts, pooling, normalize = VECTORS[case]
+        vectors.write_folder(folder, config.hidden_size, pooling, normalize)
+        rows = vectors.records(config, seed, VOCABULARY, texts)
+    elif case in CHOICES:
+        rows = vectors.choice_records(config, seed, VOCABULARY, CHOICES[case])
+    else:
+        rows = labelled(records(config, seed), config, case)
+    lines = [json.dumps(record) for record in rows]
     (folder / "ids.jsonl").write_text("\n".join(lines) + "\n")
 
 
@@ -199,18 +243,20 @@ def read_batches(ids):
 
 def expected_results(folder, case, attention="eager"):
     results = {}
-    for name, batch in read_batches(folder / "ids.jsonl"):
+    read = vectors.read_batches if case in VECTORS else vectors.read_choices if case in CHOICES else read_batches
+    for name, batch in read(folder / "ids.jsonl"):
         # A model each: the dynamic kind of rope remembers the longest text.
-        model = head_of(case).from_pretrained(folder, dtype=torch.float32, attn_implementation=attention).train()
+        model = head_of(case).from_pretrained(folder, dtype=torch.float32, attn_implementation=attention,
+                                              **without_pooler(case)).train()
         model.config.use_cache = False
         optimizer = torch.optim.AdamW(model.parameters(), **ADAMW)
         for step in range(STEPS):
-            output = model(**batch)
+            loss, logits = loss_and_logits(model, folder, case, batch)
             optimizer.zero_grad()
-            output.loss.backward()
+            loss.backward()
             if step == 0:
-                results[f"{name}/logits"] = output.logits.detach()
-                results[f"{name}/loss"] = output.loss.detach()
+                results[f"{name}/logits"] = logits.detach()
+                results[f"{name}/loss"] = loss.detach()
                 gradients = {key: weight.grad.clone() for key, weight in model.named_parameters()}
             optimizer.step()
         bound = ROUNDING * max(gradient.abs().max() for gradient in gradients.values())
@@ -245,8 +291,9 @@ def check(case, folder):
     with tempfile.TemporaryDirectory() as again:
         again = pathlib.Path(again)
         write_model(case, again)
-        names = {path.name for path in again.iterdir()}
-        committed = {path.name for path in folder.iterdir()} - {"expected.safetensors"}
+        names = {str(path.relative_to(again)) for path in again.rglob("*") if path.is_file()}
+        committed = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+        committed -= {"expected.safetensors"}
         errors += [f"{case}: not both made and committed: {name}" for name in sorted(names ^ committed)]
         for name in sorted(names & committed):
             if name.endswith(".safetensors"):

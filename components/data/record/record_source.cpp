@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "components/data/record/array_records.h"
+#include "components/data/record/squad_records.h"
 #include "components/data/record/unread_fields.h"
 #include "components/data/text_utils.h"
 #include "runner/core/error.h"
@@ -117,6 +118,7 @@ std::unique_ptr<RecordSource> RecordSource::open(const std::string& path, const 
                                                  const RecordFormat& format) {
   if (runner::core::is_table_path(path)) return std::make_unique<TableRecords>(path, start, format.text_field);
   if (format.arrays && is_json_array(path)) return array_records(path, start);
+  if (format.questions && is_squad_file(path)) return squad_records(path, start);
   return std::make_unique<Lines>(path, start);
 }
 
@@ -132,6 +134,14 @@ RecordTotals count_records(const std::string& path, const RecordFormat& format) 
     const auto source = array_records(path, {});
     while (source->next()) ++totals.records;
     totals.bytes = source->end().offset;
+    return totals;
+  }
+  if (format.questions && is_squad_file(path)) {
+    const auto source = squad_records(path, {});
+    while (const auto question = source->next()) {
+      ++totals.records;
+      totals.bytes += std::ssize(*question);
+    }
     return totals;
   }
   Lines source(path, {});

@@ -78,7 +78,7 @@ std::string head_of(const std::string& folder) {
 }
 bool has_head(const std::string& folder) {
   const std::string head = head_of(folder);
-  return head == "texts" || head == "tags" || head == "masked";
+  return head == "texts" || head == "tags" || head == "masked" || head == "spans";
 }
 
 std::unique_ptr<runner::train::Experiment> load(const std::string& folder) {
@@ -163,6 +163,8 @@ components::BatchSpec spec_of(const TensorMap& batch, const std::string& head, s
     add(components::kTarget, Dtype::kFloat32, {kBatch, target.size(1)});
   } else if (head == "texts") {
     add(components::kTarget, Dtype::kInt64, {kBatch}).num_classes = classes;
+  } else if (head == "spans") {
+    add(components::kTarget, Dtype::kInt64, {kBatch, 2});
   } else {
     components::TensorSpec& of_target = add(components::kTarget, Dtype::kInt64, {kBatch, kTime});
     of_target.has_ignored = true;
@@ -201,7 +203,9 @@ Subject load_head(const std::string& folder) {
     parameter.tensor.detach().copy_(weight);
   }
   const bool has_values = subject.unpadded.at(components::kTarget).is_floating_point();
-  const Node of_loss = tests::block("loss", has_values ? "{type: mse}" : "{type: cross_entropy}");
+  const Node of_loss = tests::block("loss", has_values                   ? "{type: mse}"
+                                            : head_of(folder) == "spans" ? "{type: answer_span}"
+                                                                         : "{type: cross_entropy}");
   subject.loss = components::loss::build(of_loss, {subject.model->outputs(), spec, of_loss, diagnostics});
   INFO(runner::core::render(diagnostics));
   REQUIRE(subject.loss != nullptr);
@@ -240,11 +244,12 @@ void check_batch(const Subject& subject, const TensorSource& expected, const std
     const at::NoGradGuard no_grad;
     subject.model->forward(tensors);
   }
-  const at::Tensor logits = expected.tensor(prefix + "logits"), real = batch.at(components::kTarget);
+  const at::Tensor logits = expected.tensor(prefix + "logits");
   const double largest = logits.abs().max().item<double>();
   const at::Tensor* mask = batch.find(components::kAttentionMask);
   at::Tensor difference = (tensors.at(components::kOutput) - logits).abs().amax(-1);
-  if (mask != nullptr && difference.dim() == mask->dim()) difference = difference.masked_fill(mask->logical_not(), 0);
+  if (mask != nullptr && difference.sizes() == mask->sizes())
+    difference = difference.masked_fill(mask->logical_not(), 0);
   CHECK(difference.max().item<double>() <= kBound * largest);
 
   tests::clear_gradients(*subject.model);

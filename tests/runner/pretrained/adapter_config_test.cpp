@@ -90,7 +90,7 @@ TEST_CASE("a field of an adapter's configuration is read, without effect, or ref
       {"a base that is changed", lora(R"("init_lora_weights": "pissa")"),
        R"(init_lora_weights is "pissa", but has to be true, false or gaussian)"},
       {"a task", lora(R"("task_type": "SEQ_2_SEQ_LM")"),
-       R"(task_type is "SEQ_2_SEQ_LM", but has to be one of CAUSAL_LM, SEQ_CLS, TOKEN_CLS)"},
+       R"(task_type is "SEQ_2_SEQ_LM", but has to be one of CAUSAL_LM, SEQ_CLS, TOKEN_CLS, QUESTION_ANS, FEATURE_EXTRACTION)"},
       {"unknown", lora(R"("use_wings": true)"),
        R"("use_wings" is not a field of LoraConfig in PEFT 0.21: what it does to the adapter is unknown)"},
   };
