@@ -12,9 +12,9 @@
 #include <string_view>
 #include <utility>
 
-#include "components/data/questions.h"
 #include "components/tensor/judged.h"
 #include "components/tensor/preferences.h"
+#include "components/tensor/questions.h"
 #include "components/tensor/tensors.h"
 #include "generated/section/eval.h"
 #include "generated/section/init_from.h"
@@ -30,7 +30,7 @@
 #include "runner/engine/look_at_data.h"
 #include "runner/engine/rank_messages.h"
 #include "runner/engine/run_record.h"
-#include "runner/engine/source_weights.h"
+#include "runner/engine/source/source_weights.h"
 #include "runner/train/data/label_kind.h"
 #include "runner/train/experiment/experiment.h"
 #include "runner/train/experiment/stepper_options.h"

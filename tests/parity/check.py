@@ -17,7 +17,7 @@ import transformers
 from safetensors.torch import load_file, save_file
 from transformers.utils.logging import disable_progress_bar
 
-import vectors
+from cases import vectors
 from make import difference, read_batches
 
 ALLOWED = 1e-5  # of the largest logit

@@ -17,7 +17,7 @@ Each folder is one that Transformers loads, and beside that
                                            rounding, which AdamW turns into steps of any size
 
 of a folder of Sentence Transformers, whose name says `vectors`: records of several texts, `logits` [B, K, C], the
-vectors of each, and the loss by which each first text is to find its second one, vectors.py. Of question answering
+vectors of each, and the loss by which each first text is to find its second one, cases/vectors.py. Of question answering
 (`spans`) `logits` are [B, T, 2], and of multiple choice (`choices`) [B, K].
 
 All in float32, without dropout, with the names of the model for causal language modelling, or of the one that HEADS names.
@@ -40,7 +40,7 @@ from transformers import (AutoConfig, AutoModel, AutoModelForCausalLM, AutoModel
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
 from transformers.utils.logging import disable_progress_bar
 
-import vectors
+from cases import vectors
 from cases.models import CASES, CHOICES, VECTORS, VOCABULARY, rope
 
 MODELS = pathlib.Path(__file__).resolve().parent / "models"

@@ -49,7 +49,7 @@ Result<Choices> listed(const Node& object, const std::string& key) {
   return choices;
 }
 
-/// Each ending goes on with the second sentence.
+/// Each ending stands behind the second sentence.
 Result<Choices> endings(const Node& object) {
   Choices choices{.read = {kFirst, kSecond}};
   const auto first = text_of(object, kFirst), second = text_of(object, kSecond);

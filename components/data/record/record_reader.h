@@ -6,9 +6,9 @@
 #include <string>
 
 #include "components/data/data.h"
-#include "components/data/questions.h"
 #include "components/data/record/record_encoder.h"
 #include "components/data/record/sequence_rows.h"
+#include "components/tensor/questions.h"
 #include "components/tensor/tensor_spec.h"
 
 namespace components::data {

@@ -12,8 +12,8 @@
 #include <span>
 #include <utility>
 
-#include "components/data/questions.h"
 #include "components/generation/answers.h"
+#include "components/tensor/questions.h"
 #include "components/tensor/tensors.h"
 #include "generated/section/eval.h"
 #include "runner/core/clock.h"

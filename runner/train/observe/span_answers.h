@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "components/data/questions.h"
+#include "components/tensor/questions.h"
 #include "runner/core/tensor_fwd.h"
 
 namespace components {

@@ -54,14 +54,16 @@ components::TensorMap batch_of(const tests::golden::Json& output, const tests::g
 }  // namespace
 
 TEST_CASE("each anchor is to find its own positive among all", "[loss][multiple_negatives]") {
-  // By hand: cosines are 1 and 0, whatever the lengths. A row of scores [s, 0] has the loss ln(e^s + 1) - s.
-  const auto pairs = batch_of({{{2, 0}, {5, 0}}, {{0, 1}, {0, 3}}}, {{0, 4}, {0, 5}});
+  // By hand: the cosines are 1 and r for the first anchor, 0 and r for the second, whatever the lengths.
+  const auto pairs = batch_of({{{2, 0}, {5, 0}}, {{0, 1}, {3, 3}}}, {{0, 4}, {0, 5}});
+  const double r = std::sqrt(0.5);
   for (const double scale : {20.0, 1.0}) {
     const std::string recipe = scale == 20.0 ? "multiple_negatives" : "{type: multiple_negatives, scale: 1}";
     const auto loss = try_build(recipe, vectors(2), with_texts(2)).loss;
     REQUIRE(loss != nullptr);
     CHECK(loss->count(pairs) == 2);
-    CHECK(loss->sum(pairs).item<double>() == Approx(2 * (std::log(std::exp(scale) + 1) - scale)));
+    CHECK(loss->sum(pairs).item<double>() ==
+          Approx(std::log1p(std::exp(scale * (r - 1))) + std::log1p(std::exp(-scale * r))));
   }
   // The negatives of all pairs are beside the positives: [1, 0, 1, 0] for the first, [0, 1, 0, 0] for the second.
   const auto loss = try_build("{type: multiple_negatives, scale: 1}", vectors(3), with_texts(3)).loss;

@@ -47,6 +47,7 @@ using runner::pretrained::WeightRule;
 
 /// Shares of the largest entry.
 constexpr double kBound = 1e-4, kAfterSteps = 1e-3;
+constexpr double kRounding = 3e-6;  ///< make.py's ROUNDING
 
 struct Plain {
   explicit Plain(bool plain) { components::set_fused_kernels(!plain); }
@@ -264,6 +265,15 @@ void check_batch(const Subject& subject, const TensorSource& expected, const std
     INFO(prefix << "grad/" << parameter.name);
     const at::Tensor wanted = expected_of(expected, *subject.type, prefix + "grad/", parameter.name);
     REQUIRE(wanted.defined());
+    // The softmax of spans and choices is over logits that one bias moves alike: here more gradients are nothing but
+    // rounding, which make.py leaves out of the steps by the same bound.
+    const std::string& head = subject.type->head;
+    const bool moves_alike =
+        head == runner::pretrained::kQuestionAnswering || head == runner::pretrained::kMultipleChoice;
+    if (moves_alike && wanted.abs().max().item<double>() <= kRounding * all) {
+      CHECK(parameter.tensor.grad().abs().max().item<double>() <= kRounding * all);
+      continue;
+    }
     // A gradient that is zero but for rounding has no size of its own.
     const double size = std::max(wanted.abs().max().item<double>(), 1e-3 * all);
     CHECK(distance(parameter.tensor.grad(), wanted) <= kBound * size);

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "components/data/questions.h"
 #include "components/tensor/positions.h"
+#include "components/tensor/questions.h"
 #include "components/tensor/several_texts.h"
 #include "components/tensor/tensor_spec.h"
 #include "tests/components/data/building.h"

@@ -35,7 +35,7 @@ Questions questions_of(const Json& recorded) {
 
 }  // namespace
 
-// Recorded from Transformers' arithmetic by tests/parity/answers.py.
+// Recorded from Transformers' arithmetic by tests/parity/cases/answers.py.
 TEST_CASE("the answer to a question is the best span of all of its windows", "[train][answers][recorded]") {
   const Json recorded =
       Json::parse(std::ifstream(tests::source_dir() + "/tests/components/data/language/recorded/answers.json"));

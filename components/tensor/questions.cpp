@@ -1,4 +1,4 @@
-#include "components/data/questions.h"
+#include "components/tensor/questions.h"
 
 #include <string_view>
 

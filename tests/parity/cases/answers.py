@@ -12,7 +12,7 @@ import sys
 import numpy
 from transformers import PreTrainedTokenizerFast
 
-TESTS = pathlib.Path(__file__).resolve().parents[1] / "components"
+TESTS = pathlib.Path(__file__).resolve().parents[2] / "components"
 RECORDED = TESTS / "data" / "language" / "recorded" / "answers.json"
 TOKENIZERS = ("bert.json", "cased.json")
 LENGTH, STRIDE = 16, 4

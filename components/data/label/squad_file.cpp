@@ -1,6 +1,6 @@
-#include "components/data/record/squad_records.h"
+#include "components/data/label/squad_file.h"
 
-#include <optional>
+#include <cstdint>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -36,28 +36,20 @@ std::string whole_file(const std::string& path) {
   return text;
 }
 
-class SquadRecords final : public RecordSource {
+class Reader {
  public:
-  SquadRecords(std::string path, const Place& start) : path_(std::move(path)), at_(start.offset) {
-    std::string text = whole_file(path_);
-    auto parsed = runner::core::parse_json(text, {.depth_max = 16, .values_max = kValuesMax});
+  explicit Reader(const std::string& path) : path_(path) {}
+
+  std::vector<std::string> read() {
+    auto parsed = runner::core::parse_json(whole_file(path_), {.depth_max = 16, .values_max = kValuesMax});
     if (!parsed) throw RunError(path_ + ": " + parsed.failure().message);
-    const Node file = std::move(parsed.value());
-    for (const Node& article : list(file, "data", "the file")) {
+    for (const Node& article : list(parsed.value(), "data", "the file")) {
       for (const Node& paragraph : list(article, "paragraphs", "an article")) {
         for (const Node& question : list(paragraph, "qas", "a paragraph")) add(article, paragraph, question);
       }
     }
+    return std::move(records_);
   }
-
-  std::optional<std::string_view> next() override {
-    if (at_ >= std::ssize(records_)) return std::nullopt;
-    return records_[static_cast<std::size_t>(at_++)];
-  }
-  bool is_text() const override { return false; }
-  std::int64_t number() const override { return at_; }
-  Place end() const override { return {at_, at_}; }
-  bool is_far(std::int64_t) const override { return false; }
 
  private:
   const std::vector<Node>& list(const Node& object, const char* key, const char* of) const {
@@ -94,16 +86,13 @@ class SquadRecords final : public RecordSource {
     records_.push_back(to_json(record, -1));
   }
 
-  std::string path_;
-  std::int64_t at_;
+  const std::string& path_;
   std::vector<std::string> records_;
 };
 
 }  // namespace
 
-std::unique_ptr<RecordSource> squad_records(const std::string& path, const RecordSource::Place& start) {
-  return std::make_unique<SquadRecords>(path, start);
-}
+std::vector<std::string> squad_records(const std::string& path) { return Reader(path).read(); }
 
 bool is_squad_file(const std::string& path) {
   ByteSource bytes(path);
