@@ -117,36 +117,41 @@ void layer_norm(const LayerNorm<T>& a) {
     a.mean[row] = mean;
     a.rstd[row] = rstd;
     T* normed = a.normed != nullptr ? a.normed + row * a.width : nullptr;
-    float* whole = a.whole != nullptr ? a.whole + row * a.width : nullptr;
+    if (a.whole == nullptr) {  // apart: with a condition more in it the compiler rounds y in another way
+      ROUX_EACH(a.width) {
+        Floats y = (get(x) - mean) * rstd * get(a.weight);
+        if (a.bias != nullptr) y += get(a.bias);
+        put(normed, y);
+      });
+      continue;
+    }
+    float* whole = a.whole + row * a.width;
     ROUX_EACH(a.width) {
       Floats y = (get(x) - mean) * rstd * get(a.weight);
       if (a.bias != nullptr) y += get(a.bias);
       if (normed != nullptr) put(normed, y);
-      if (whole != nullptr) put(whole, y);
+      put(whole, y);
     });
   }
 }
 
-template <typename T>
-void layer_norm_backward(const LayerNormBackward<T>& a) {
+/// `gradient(get, at)`: that of the norm's output, at the element `at` of all rows on. A loop for each kind of it: with
+/// a condition in the loop the compiler would round in another way.
+template <typename T, typename Gradient>
+ROUX_INLINE void layer_norm_backward_of(const LayerNormBackward<T>& a, const Gradient& gradient) {
   const auto width = static_cast<float>(a.width);
   DropRow drop(a.drop, a.width);
   for (std::int64_t row = 0; row < a.rows; ++row) {
     const float* x = a.x + row * a.width;
     const float* const factors = drop.factors(row);
-    const T* dnormed = a.dnormed != nullptr ? a.dnormed + row * a.width : nullptr;
-    const float* dwhole = a.dwhole != nullptr ? a.dwhole + row * a.width : nullptr;
+    const std::int64_t at = row * a.width;
     const float* dstream = a.dstream != nullptr ? a.dstream + row * a.width : nullptr;
     float* dx = a.dx + row * a.width;
     T* low = a.dx_low != nullptr ? a.dx_low + row * a.width : nullptr;
     const float mean = a.mean[row], rstd = a.rstd[row];
-    const auto gradient = [&](const auto& get) __attribute__((always_inline)) {
-      if (dwhole == nullptr) return get(dnormed);
-      return dnormed != nullptr ? get(dnormed) + get(dwhole) : get(dwhole);
-    };
     Floats sums = {}, dots = {};
     ROUX_EACH(a.width) {
-      const Floats d = gradient(get), normed = (get(x) - mean) * rstd;
+      const Floats d = gradient(get, at), normed = (get(x) - mean) * rstd;
       const Floats scaled = d * get(a.weight);  // 0 beyond the row
       sums += scaled;
       dots += scaled * normed;
@@ -156,13 +161,30 @@ void layer_norm_backward(const LayerNormBackward<T>& a) {
     const float sum = a.centred ? add_up(sums) / width : 0.0F, dot = add_up(dots) / width;
     ROUX_EACH(a.width) {
       const Floats normed = (get(x) - mean) * rstd;
-      Floats d = rstd * (gradient(get) * get(a.weight) - (normed * dot + sum));
+      Floats d = rstd * (gradient(get, at) * get(a.weight) - (normed * dot + sum));
       if (dstream != nullptr) d += get(dstream);
       put(dx, d);
       if (factors != nullptr) d *= get(factors);
       if (low != nullptr) put(low, d);
       if (a.dsum != nullptr) put(a.dsum, get(a.dsum) + d);
     });
+  }
+}
+
+template <typename T>
+void layer_norm_backward(const LayerNormBackward<T>& a) {
+  const T* const low = a.dnormed;
+  const float* const whole = a.dwhole;
+  if (whole == nullptr) {
+    layer_norm_backward_of(
+        a, [&](const auto& get, std::int64_t at) __attribute__((always_inline)) { return get(low + at); });
+  } else if (low == nullptr) {
+    layer_norm_backward_of(
+        a, [&](const auto& get, std::int64_t at) __attribute__((always_inline)) { return get(whole + at); });
+  } else {
+    layer_norm_backward_of(
+        a, [&](const auto& get, std::int64_t at)
+               __attribute__((always_inline)) { return get(low + at) + get(whole + at); });
   }
 }
 

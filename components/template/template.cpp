@@ -143,6 +143,8 @@ Result<Rendering> Template::render(const Chat& chat, const RenderOptions& option
   return render(variables.value(), options);
 }
 
+bool is_of_chat(std::string_view variable) { return variable == "messages" || variable == "add_generation_prompt"; }
+
 bool Template::has_generation() const { return tree_->has_generation; }
 
 bool Template::names(std::string_view word) const { return tree_->words.find(word) != tree_->words.end(); }
@@ -157,12 +159,13 @@ Result<Value> variables_of(const Chat& chat) {
     const auto index = static_cast<std::int32_t>(messages.size());
     messages.push_back(with_thoughts(Value::from_message(normalized(message), index)));
   }
-  for (const auto& entry : chat.variables.entries()) {
-    variables->set(Value::text(entry.key), Value::from(entry.value));
-  }
-  variables->set(Value::text(std::string("messages")), list_of(std::move(messages)));
   variables->set(Value::text(std::string("tools")), Value::from(chat.tools));
   variables->set(Value::text(std::string("documents")), Value::from(chat.documents));
+  for (const auto& entry : chat.variables.entries()) {
+    const Node* own = entry.key == "tools" ? &chat.tools : entry.key == "documents" ? &chat.documents : nullptr;
+    if (own == nullptr || own->is_null()) variables->set(Value::text(entry.key), Value::from(entry.value));
+  }
+  variables->set(Value::text(std::string("messages")), list_of(std::move(messages)));
   variables->set(Value::text(std::string("add_generation_prompt")), Value::boolean(chat.add_generation_prompt));
   return Value::mapping(std::move(variables));
 }

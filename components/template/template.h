@@ -38,7 +38,8 @@ struct Chat {
   runner::core::Node tools = {};                                 ///< a list, or null
   runner::core::Node documents = {};
   bool add_generation_prompt = false;
-  /// `bos_token`, `eos_token`, `enable_thinking` and whatever else the template asks for: a mapping.
+  /// `bos_token`, `eos_token`, `enable_thinking` and whatever else the template asks for: a mapping. `tools` and
+  /// `documents` count where there are none of the two above.
   runner::core::Node variables = runner::core::Node::mapping();
 };
 
@@ -71,6 +72,9 @@ class Template {
   std::shared_ptr<const Tree> tree_;
   std::string name_;
 };
+
+/// Whether the chat alone says what this variable is.
+bool is_of_chat(std::string_view variable);
 
 /// The variables of a chat as apply_chat_template makes them: a message's nulls are left out, its reasoning stands
 /// under each name that templates read. Failure: a message that is not a mapping.

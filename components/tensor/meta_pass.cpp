@@ -281,6 +281,11 @@ Three flash_attention_backward(const Tensor&, const Tensor& query, const Tensor&
 
 Tensor mse_backward(const Tensor&, const Tensor& x, const Tensor&, std::int64_t) { return like(x); }
 
+Tensor roll(const Tensor& x, c10::SymIntArrayRef, IntArrayRef) { return like(x); }
+/// With what the gradient is made of.
+std::tuple<Tensor, Tensor> log_sigmoid(const Tensor& x) { return {like(x), like(x)}; }
+Tensor log_sigmoid_backward(const Tensor&, const Tensor& x, const Tensor&) { return like(x); }
+
 /// Makes LibTorch's dispatcher pass by here, in threads that ask for it, and adds to the meta device. For good.
 class Additions {
  public:
@@ -321,6 +326,9 @@ class Additions {
     shapes_.impl("_scaled_dot_product_flash_attention_for_cpu", &flash_attention);
     shapes_.impl("_scaled_dot_product_flash_attention_for_cpu_backward", &flash_attention_backward);
     shapes_.impl("mse_loss_backward", &mse_backward);
+    shapes_.impl("log_sigmoid_forward", &log_sigmoid);
+    shapes_.impl("log_sigmoid_backward", &log_sigmoid_backward);
+    shapes_.impl("roll", &roll);
     c10::SetAllocator(c10::kMeta, &allocator_, 1);
   }
 

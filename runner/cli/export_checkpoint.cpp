@@ -76,7 +76,7 @@ void print_exported(const pretrained::Exported& done, const std::string& folder)
   }
   if (done.copied.empty()) {
     std::printf("  no tokenizer: %s\n", done.source.empty()
-                                            ? "the model was not begun from a Transformers folder"
+                                            ? "the recipe has none, and began from no Transformers folder"
                                             : ("none in " + core::escape_for_terminal(done.source)).c_str());
   }
 }

@@ -9,6 +9,7 @@
 
 #include <exception>
 
+#include "components/data/language/first_records.h"
 #include "components/tensor/cpu_capability.h"
 #include "generated/section/precision.h"
 #include "runner/core/error.h"
@@ -96,6 +97,10 @@ class LibTorchEngine final : public Engine {
   std::optional<DataView> view_data(const resolve::Recipe& recipe, const DataRequest& request,
                                     core::Diagnostics& diagnostics) override {
     return guarded([&] { return engine::view_data(recipe, request, diagnostics); });
+  }
+  std::optional<std::vector<core::Node>> first_records(const std::vector<std::string>& paths, std::int64_t count,
+                                                       core::Diagnostics& diagnostics) override {
+    return guarded([&] { return components::data::first_records(paths, count, diagnostics); });
   }
   std::optional<DataStats> data_stats(const resolve::Recipe& recipe, const DataRequest& request,
                                       core::Diagnostics& diagnostics) override {

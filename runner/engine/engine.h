@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "runner/core/diagnostics.h"
+#include "runner/core/node.h"
 #include "runner/core/platform/connect_nccl.h"
 #include "runner/core/rank_info.h"
 #include "runner/core/result.h"
@@ -261,6 +262,10 @@ class Engine {
   /// Samples of a data set as training reads them; no model is built. Nothing when `diagnostics` got errors.
   virtual std::optional<DataView> view_data(const resolve::Recipe& recipe, const DataRequest& request,
                                             core::Diagnostics& diagnostics) = 0;
+  /// The first records of files that data of type jsonl read, at most `count`, as they are written. Nothing when
+  /// `diagnostics` got errors: no such file, or one of its first lines is no object.
+  virtual std::optional<std::vector<core::Node>> first_records(const std::vector<std::string>& paths,
+                                                               std::int64_t count, core::Diagnostics& diagnostics) = 0;
   /// Figures of a whole data set, likewise.
   virtual std::optional<DataStats> data_stats(const resolve::Recipe& recipe, const DataRequest& request,
                                               core::Diagnostics& diagnostics) = 0;

@@ -46,7 +46,7 @@ const std::vector<KindWords>& kind_words() {
   static const std::vector<KindWords> words = {{DataKind::kJson, "JSON files", {"jsonl", "ids"}},
                                                {DataKind::kParquet, "Parquet files", {"jsonl", "ids"}},
                                                {DataKind::kArrow, "Arrow files", {"jsonl", "ids"}},
-                                               {DataKind::kCsv, "CSV files", {"csv_table"}},
+                                               {DataKind::kCsv, "CSV files", {"csv_table", "jsonl"}},
                                                {DataKind::kText, "text files", {"text", "text_lines"}}};
   return words;
 }

@@ -47,7 +47,7 @@ constexpr std::array kTokenizerFiles = {"tokenizer.json",
                                         "vocab.txt",
                                         "chat_template.jinja"};
 
-constexpr std::array kReadTokenizers = {"tokenizer.json", "vocab.json", "tokenizer.model"};
+constexpr std::array kReadTokenizers = {"tokenizer.json", "vocab.json", "tokenizer.model", "vocab.txt"};
 
 constexpr std::string_view kDraft = ".roux-";  // then the process, and a number where that name is taken
 constexpr const char* kNewMark = ".roux.json.new";

@@ -103,7 +103,8 @@ class Composer {
     rename_keys(*root, &diagnostics_);
     // Without an extended file, its keys would be reported as missing.
     if (broken_base_) return std::nullopt;
-    return Composed{std::move(*root), std::move(sources_), without_slash(folder_of(source->name)), recording_};
+    return Composed{std::move(*root), std::move(sources_), without_slash(folder_of(source->name)), recording_,
+                    options_.use};
   }
 
   std::shared_ptr<const core::Source> open(const std::string& path, const Location& named_at) {

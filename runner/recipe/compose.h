@@ -25,11 +25,18 @@ struct Override {
   std::string shown_as = {};  ///< name in messages, for another flag or a variable; "" is `--set TEXT`
 };
 
+/// Of a command that applies a model and trains none: what a training alone reads may be missing in the recipe.
+struct Use {
+  std::string data_set = {};  ///< of the recipe, whose samples the model gets; "": none, or its first one
+  std::string new_rows = {};  ///< a file of them; ""
+};
+
 struct ComposeOptions {
   std::string below = {};  ///< a file with defaults for the recipe; "" for none
   std::vector<Override> overrides;
   std::map<std::string, std::string> ext;  ///< `--ext name=value` for Jsonnet's std.extVar
   Limits limits;
+  std::optional<Use> use = {};  ///< nothing: the recipe is for a training
 };
 
 /// Sizes in the recording of a run, which a changed recipe would settle again. Nothing: of a version that took the
@@ -45,6 +52,7 @@ struct Composed {
   std::vector<std::shared_ptr<const core::Source>> sources;  ///< every file that took part, the recipe first
   std::string recipe_dir;                                    ///< value of `${recipe_dir}`
   std::optional<Recording> recording = std::nullopt;  ///< of `resolved.json` of a run, as it was before overrides
+  std::optional<Use> use = std::nullopt;              ///< ComposeOptions::use
 };
 
 /// Reads FILE (.yaml, .yml, .json, .jsonnet), what it extends (relative to the file that names it; cycles refused;

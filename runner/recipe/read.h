@@ -21,7 +21,7 @@ struct Limits {
   int include_depth_max = 16;             ///< extends within extends
   int includes_max = 256;
   int interpolation_depth_max = 32;
-  bool merge_keys = false;  ///< take `<<` of YAML 1.1, which files of other programs have
+  bool yaml_1_1 = false;  ///< take `<<`, and `yes`, `no`, `on`, `off` as booleans, which other programs' files have
 };
 
 /// YAML text (1.2 core schema scalars, anchors, no tags, duplicate keys refused) to a located tree. Nothing when there

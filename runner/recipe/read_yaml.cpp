@@ -3,8 +3,11 @@
 #include <yaml-cpp/parser.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
+#include <optional>
 #include <sstream>
+#include <string_view>
 #include <unordered_map>
 
 #include "runner/core/scalar.h"
@@ -35,6 +38,15 @@ constexpr const char* kLongKeyHint = "shorten it, or write \"? KEY\" on a line a
 std::size_t end_of_line(std::string_view text, std::size_t at) {
   const std::string_view line = text.substr(std::min(at, text.size()), kWidthMax);
   return std::min(at + std::min(line.find_first_of("\r\n"), line.size()), text.size());
+}
+
+/// What a plain scalar of YAML 1.1 has beside `true` and `false`.
+std::optional<bool> boolean_1_1(std::string_view text) {
+  constexpr std::string_view kYes[] = {"yes", "Yes", "YES", "on", "On", "ON"};
+  constexpr std::string_view kNo[] = {"no", "No", "NO", "off", "Off", "OFF"};
+  if (std::find(std::begin(kYes), std::end(kYes), text) != std::end(kYes)) return true;
+  if (std::find(std::begin(kNo), std::end(kNo), text) != std::end(kNo)) return false;
+  return std::nullopt;
 }
 
 // Builds a located tree from yaml-cpp's events. Its tree (YAML::Node) would lose what was quoted, duplicate keys and
@@ -133,6 +145,8 @@ class Builder final : public YAML::EventHandler {
     Node node = Node::string(value, location);
     if (at != start && text_.text().substr(start, at - start).find('!') != std::string_view::npos) {
       node = Node::refused(location);
+    } else if (const auto yes = limits_.yaml_1_1 && tag == "?" ? boolean_1_1(value) : std::nullopt) {
+      node = Node::boolean(*yes, location);
     } else if (tag == "?") {
       auto read = core::resolve_scalar(value);
       if (read.ok()) {
@@ -315,7 +329,7 @@ class Builder final : public YAML::EventHandler {
       top.drop_value = true;
       return;
     }
-    if (tag == "?" && key == "<<" && !limits_.merge_keys) {
+    if (tag == "?" && key == "<<" && !limits_.yaml_1_1) {
       diagnostics_.error(location, "the merge key << is not part of YAML 1.2",
                          "use extends, or put the alias under its own key");
       top.drop_value = true;
@@ -533,7 +547,7 @@ std::optional<Node> read_yaml(std::shared_ptr<const core::Source> source, const 
                               core::Diagnostics& diagnostics) {
   const int errors_before = diagnostics.error_count();
   auto node = read_yaml_leniently(std::move(source), limits, diagnostics);
-  if (node && limits.merge_keys) take_merge_keys(*node, diagnostics);
+  if (node && limits.yaml_1_1) take_merge_keys(*node, diagnostics);
   if (diagnostics.error_count() > errors_before) return std::nullopt;
   return node;
 }

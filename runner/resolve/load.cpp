@@ -11,6 +11,7 @@
 #include "runner/resolve/hub_values.h"
 #include "runner/resolve/pretrained_model.h"
 #include "runner/resolve/sharding/words.h"
+#include "runner/resolve/use_only.h"
 
 namespace runner::resolve {
 
@@ -42,6 +43,7 @@ Recipe settle_recipe(const std::string& path, recipe::Composed composed, const r
     return settled;
   }
   locate_hub_values(composed.root, diagnostics);
+  if (composed.use) complete_use(composed.root, *composed.use);
   complete_pretrained(composed.root, diagnostics);
   complete_adapters(composed.root.find("adapters"), diagnostics);
   complete_generation(composed.root.find("generation"), source_of(composed.root), diagnostics);

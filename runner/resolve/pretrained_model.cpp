@@ -14,6 +14,7 @@
 #include "runner/pretrained/adapter_config.h"
 #include "runner/pretrained/config.h"
 #include "runner/pretrained/facts.h"
+#include "runner/pretrained/folder_writer.h"
 #include "runner/pretrained/model_type.h"
 #include "runner/pretrained/sentence_folder.h"
 #include "runner/resolve/model_head.h"
@@ -27,7 +28,6 @@ using core::Diagnostics;
 using core::Node;
 
 constexpr const char *kModel = "transformers", *kReward = "reward";  ///< kReward: a head, and its loss
-constexpr const char* kTokenizerFiles[] = {"tokenizer.json", "vocab.json", "tokenizer.model"};
 
 bool is_missing(const Node& recipe, const char* key) {
   const Node* value = recipe.find(key);
@@ -87,12 +87,6 @@ bool has_text(const Node& recipe) {
     });
   }
   return has;
-}
-
-bool has_tokenizer(const std::string& folder) {
-  std::error_code failed;
-  return std::any_of(std::begin(kTokenizerFiles), std::end(kTokenizerFiles),
-                     [&](const char* file) { return fs::is_regular_file(fs::path(folder) / file, failed); });
 }
 
 /// Whether `init_from.head` asks for a reward model.
@@ -248,7 +242,14 @@ void complete_pretrained(Node& recipe, Diagnostics& diagnostics) {
     block.add_history({"init_from: " + of_folder, core::Origin::kSettled});
     recipe.set("model", std::move(block), source->location());
   }
-  if (!of_folder.empty() && is_missing(recipe, "tokenizer") && has_text(recipe) && has_tokenizer(source->as_string())) {
+  Node* const own = recipe.find("model");
+  if (!of_folder.empty() && own != nullptr && own->is_mapping() && own->find("type") == nullptr) {
+    Node type = Node::string(kModel, own->location());
+    type.add_history({"init_from: " + of_folder, core::Origin::kSettled});
+    own->set("type", std::move(type), own->location());
+  }
+  if (!of_folder.empty() && is_missing(recipe, "tokenizer") && has_text(recipe) &&
+      pretrained::has_tokenizer(source->as_string())) {
     Node block = Node::mapping(source->location());
     block.set("type", Node::string("file", source->location()));
     Node path = Node::string(source->as_string(), source->location());

@@ -6,7 +6,8 @@
 namespace runner::resolve {
 
 /// Before a recipe is validated: what `init_from: FOLDER` of Transformers gives where the recipe says nothing, `model`
-/// and `loss`; and `model.config` of a `transformers` model, read where it names a file, checked and completed.
+/// and `loss`, or the `type` of a model that changes some keys alone; and `model.config` of a `transformers` model,
+/// read where it names a file, checked and completed.
 void complete_pretrained(core::Node& recipe, core::Diagnostics& diagnostics);
 
 /// The text of `init_from`, or of its `path`; null when the recipe has none.

@@ -162,9 +162,13 @@ const Table& table_of(std::string_view name) {
 
 const Outcome* listed(const Word& word, std::string_view text) {
   const std::string lower = core::lower(text);
-  const auto at = std::find_if(word.values.begin(), word.values.end(),
-                               [&](const auto& value) { return core::lower(value.first) == lower; });
-  return at != word.values.end() ? &at->second : nullptr;
+  const auto find = [&word](std::string_view name) -> const Outcome* {
+    const auto at = std::find_if(word.values.begin(), word.values.end(),
+                                 [&](const auto& value) { return core::lower(value.first) == name; });
+    return at != word.values.end() ? &at->second : nullptr;
+  };
+  const Outcome* found = find(lower);
+  return found == nullptr && lower == "false" ? find("no") : found;  // what YAML 1.1 makes of a bare `no`
 }
 
 const Word* find(const std::vector<Word>& words, std::string_view key) {

@@ -92,8 +92,9 @@ inline const std::map<std::string, Names>& folder_arrows() {
       {"runner/cli/command/sweep", {"runner/cli", "runner/cli/group"}},
       {"runner/cli/command/tokenizer", {"runner/cli", "runner/cli/group"}},
       {"runner/cli/command",
-       {"runner/cli", "runner/cli/explain", "runner/cli/generation", "runner/cli/group", "runner/cli/hub",
-        "runner/cli/prediction", "runner/cli/proof"}},
+       {"runner/cli", "runner/cli/draft", "runner/cli/explain", "runner/cli/generation", "runner/cli/group",
+        "runner/cli/hub", "runner/cli/prediction", "runner/cli/proof"}},
+      {"runner/cli/draft", {"runner/cli", "runner/cli/group/import"}},
       {"runner/engine", {"runner/engine/source"}},
       {"runner/train/experiment", {"runner/train/data"}},
       {"runner/train/experiment/memory", {"runner/train/data", "runner/train/experiment"}},
@@ -125,7 +126,8 @@ inline const std::map<std::string, Names>& folder_arrows() {
       {"components/ops", {"components/tensor"}},
       {"components/data", {"components/tensor"}},
       {"components/data/label", {"components/tensor", "components/data"}},
-      {"components/data/record", {"components/tensor", "components/data", "components/data/label"}},
+      {"components/data/record",
+       {"components/tensor", "components/data", "components/data/csv", "components/data/label"}},
       {"components/data/language",
        {"components/tensor", "components/data", "components/data/label", "components/data/record"}},
       {"components/transform", {"components/tensor"}},
@@ -155,8 +157,14 @@ inline const Names kWithTorch = {"cuda", "distributed", "components", "checkpoin
 inline const Names kInterfacesOnly = {"checkpoint", "train", "engine"};
 
 /// Of components/, beside each kind's interface: what those layers may include, by folder or by file.
-inline const Names kOpenToRunner = {
-    "components/tensor",        "components/block/block.h",      "components/part/weight.h",
-    "components/part/linear.h", "components/part/linear_term.h", "components/ops/kernel_policy.h",
-    "components/ops/matmul.h",  "components/generation",         "components/tokenizer/chat",
-    "components/data/stream.h"};
+inline const Names kOpenToRunner = {"components/tensor",
+                                    "components/block/block.h",
+                                    "components/part/weight.h",
+                                    "components/part/linear.h",
+                                    "components/part/linear_term.h",
+                                    "components/ops/kernel_policy.h",
+                                    "components/ops/matmul.h",
+                                    "components/generation",
+                                    "components/tokenizer/chat",
+                                    "components/data/stream.h",
+                                    "components/data/language/first_records.h"};

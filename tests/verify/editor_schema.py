@@ -79,6 +79,7 @@ PLACES = {
     "pruner": lambda block: {"sweep": {"pruner": block}},
     "data": lambda block: {"data": {"train": block}},
     "metric": lambda block: {"eval": {"metrics": [block]}},
+    "transform": lambda block: {"data": {"train": {"type": "jsonl", "path": "train.jsonl", "transforms": [block]}}},
     "tracker": lambda block: {"trackers": [block]},
     "adapter": lambda block: {"adapters": [block]},
     "callback": lambda block: {"callbacks": [block]},

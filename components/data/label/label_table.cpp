@@ -35,11 +35,18 @@ double value_of(const std::string& label) {
   return value;
 }
 
+bool is_number(const std::string& text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size() && std::isfinite(value);
+}
+
 const char* kind_of(const Node& value) {
   return value.is_null()       ? "null"
          : value.is_sequence() ? "a list"
          : value.is_mapping()  ? "an object"
          : value.is_string()   ? "a text"
+         : value.is_bool()     ? "true or false"
                                : "a number";
 }
 
@@ -73,6 +80,7 @@ std::string labels_text(const std::vector<std::string>& names) {
 Result<std::string> label_text(const Node& value, LabelKind kind, const std::string& key) {
   if (kind == LabelKind::kValues) {
     if (value.is_number() && std::isfinite(value.as_double())) return value.scalar_text();
+    if (value.is_string() && is_number(value.as_string())) return value.as_string();  // as a CSV file has them
     return Failure{
         key + " is " + (value.is_number() ? value.scalar_text() : kind_of(value)) + ", not a number",
         value.is_string() ? "labels that are names are classes: remove problem_type from the model" : kLeaveOut};

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <vector>
 
+#include "components/data/csv/csv_rows.h"
 #include "components/data/label/squad_file.h"
 #include "components/data/record/array_records.h"
 #include "components/data/record/unread_fields.h"
@@ -47,6 +48,24 @@ class Lines final : public RecordSource {
  private:
   std::string path_;
   LineSource source_;
+};
+
+class CsvRecords final : public RecordSource {
+ public:
+  CsvRecords(const std::string& path, const Place& start) : path_(path), rows_(path, start) {}
+
+  std::optional<std::string_view> next() override { return rows_.next(); }
+  bool is_text() const override { return false; }
+  std::int64_t number() const override { return rows_.number(); }
+  Place end() const override { return rows_.end(); }
+  std::int64_t bytes() const { return rows_.bytes(); }
+  bool is_far(std::int64_t offset) const override {
+    return !runner::core::is_packed(path_) && offset - rows_.end().offset > kGapMax;
+  }
+
+ private:
+  std::string path_;
+  CsvRows rows_;
 };
 
 std::unique_ptr<TableFile> open_table(const std::string& path) {
@@ -138,6 +157,7 @@ bool is_blank(std::string_view line) { return line.find_first_not_of(" \t\r") ==
 std::unique_ptr<RecordSource> RecordSource::open(const std::string& path, const Place& start,
                                                  const RecordFormat& format) {
   if (runner::core::is_table_path(path)) return std::make_unique<TableRecords>(path, start, format.text_field);
+  if (is_csv_path(path)) return std::make_unique<CsvRecords>(path, start);
   if (format.arrays && is_json_array(path)) return array_records(path, start);
   if (format.questions && is_squad_file(path)) return std::make_unique<SquadRecords>(path, start);
   return std::make_unique<Lines>(path, start);
@@ -149,6 +169,12 @@ RecordTotals count_records(const std::string& path, const RecordFormat& format) 
     const auto file = open_table(path);
     totals.records = file->rows();
     for (const runner::core::TableGroup& group : file->groups()) totals.bytes += std::max(group.bytes, group.rows);
+    return totals;
+  }
+  if (is_csv_path(path)) {
+    CsvRecords source(path, {});
+    while (source.next()) ++totals.records;
+    totals.bytes = source.bytes();
     return totals;
   }
   if (format.arrays && is_json_array(path)) {

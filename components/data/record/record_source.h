@@ -20,7 +20,8 @@ struct RecordFormat {
 };
 
 /// The records of a file one after the other, as texts: the lines of a file of JSON lines, the elements of a JSON
-/// array, or the rows of a Parquet or Arrow file as such lines. RunError names file and line of what cannot be read.
+/// array, or the rows of a Parquet, Arrow or CSV file (csv_rows.h) as such lines. RunError names file and line of what
+/// cannot be read.
 class RecordSource {
  public:
   /// Of lines: bytes and lines in front of a place; of rows: rows, twice.

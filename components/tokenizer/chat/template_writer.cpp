@@ -93,7 +93,7 @@ class TemplateWriter final : public ChatWriter {
   }
 
   std::string end_of_turn() const override { return end_; }
-  bool reads(std::string_view field) const override { return template_.names(field); }
+  bool reads(std::string_view field) const override { return template_.names(field) && !jinja::is_of_chat(field); }
 
  private:
   jinja::Chat chat_of(const Chat& input, bool answer) const {

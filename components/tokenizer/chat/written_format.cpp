@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "components/template/template.h"
 #include "runner/core/platform/files.h"
 #include "runner/core/text/suggest.h"
 #include "runner/core/text/text.h"
@@ -178,6 +179,12 @@ ChatWriterPtr of_template(const Node& node, const Tokenizer& tokenizer, Diagnost
     return nullptr;
   }
   const Node given = variables != nullptr ? *variables : Node();
+  for (const Node::Entry& entry : given.entries()) {
+    if (!jinja::is_of_chat(entry.key)) continue;
+    diagnostics.error(entry.value.location(), "chat_format.variables." + entry.key + " is given by each record",
+                      "remove it");
+    return nullptr;
+  }
   runner::core::Result<ChatWriterPtr> writer = runner::core::Failure{};
   if (file == nullptr) {
     writer = chat_writer_of(tokenizer, given);

@@ -33,10 +33,7 @@ std::shared_ptr<const core::Source> recipe_of_folder(const std::string& folder, 
   auto source = std::make_shared<core::Source>();
   source->name = folder;
   source->text = "init_from: {path: " + recipe_text(folder) + "}\n" +
-                 "tokenizer: {type: file, path: " + recipe_text(tokenizer) + "}\n" +
-                 "data: {train: {type: synthetic, task: regression, num_samples: 1}}\n"
-                 "optimizer: {type: sgd, lr: 1.0}\n"
-                 "training: {max_steps: 1, micro_batch_size: 1}\n";
+                 "tokenizer: {type: file, path: " + recipe_text(tokenizer) + "}\n";
   return source;
 }
 
@@ -100,6 +97,7 @@ std::optional<resolve::Recipe> load_model_recipe(Session& session, RecipeFlags& 
   session.hub = HubUse::kSettings;
   auto options = session.changes(flags);
   if (!options) return std::nullopt;
+  options->use = recipe::Use{};
   options->overrides.push_back({recipe::Override::Kind::kDefault, "generation={}", "roux " + request.command});
   options->overrides.insert(options->overrides.end(), forced.begin(), forced.end());
   for (recipe::Override& change : adapter_change(request.adapters)) options->overrides.push_back(std::move(change));

@@ -113,6 +113,7 @@ std::optional<Prepared> prepare(Session& session, EvalFlags& flags) {
   }
   auto options = session.changes(flags.recipe);
   if (!options) return std::nullopt;
+  options->use = recipe::Use{request.data.empty() ? "val" : request.data, request.input};
   for (recipe::Override& change : adapter_change(request.adapters)) options->overrides.push_back(std::move(change));
   keep_batch_sizes(flags.recipe.path, *options);
   auto recipe = session.load(flags.recipe.path, *options);

@@ -179,6 +179,16 @@ std::string source_folder(const Node& resolved) {
   return pretrained || !config_of_folder(folder.string()).empty() ? folder.string() : "";
 }
 
+/// The folder of the recipe's own tokenizer, of files under the names that folders of Transformers have; "": none.
+std::string tokenizer_folder(const Node& resolved) {
+  const Node* path = resolved.at_path("tokenizer.path");
+  if (path == nullptr || !path->is_string()) return "";
+  std::error_code failed;
+  const fs::path source(path->as_string());
+  const fs::path folder = fs::is_directory(source, failed) ? source : fs::absolute(source, failed).parent_path();
+  return has_tokenizer(folder.string()) ? folder.string() : "";
+}
+
 /// The adapters' blocks of the recipe.
 std::vector<const Node*> adapters_of(const Node& resolved) {
   std::vector<const Node*> blocks;
@@ -230,6 +240,8 @@ class Writer {
     type_ = &type_of(request_.resolved, config_);
     done_.model_type = type_->name;
     done_.source = source_folder(request_.resolved);
+    tokenizer_ = tokenizer_folder(request_.resolved);
+    if (tokenizer_.empty()) tokenizer_ = done_.source;
     tensors_ = rename(*reader_, *type_, config_);
     if (base_ != nullptr) add_base();
     done_.is_adapter = !blocks_.empty() && !request_.merge;
@@ -468,8 +480,8 @@ class Writer {
   }
 
   void copy_from_source(FolderWriter& folder) {
+    if (!tokenizer_.empty()) done_.copied = folder.copy_tokenizer(tokenizer_);
     if (!done_.source.empty()) {
-      done_.copied = folder.copy_tokenizer(done_.source);
       if (!done_.is_adapter && folder.copy(done_.source, kGenerationFile)) done_.copied.emplace_back(kGenerationFile);
     }
     if (!done_.is_adapter && !folder.has(kGenerationFile)) folder.write_text(kGenerationFile, generation_text(config_));
@@ -479,6 +491,7 @@ class Writer {
   std::vector<const Node*> blocks_;  ///< of the run's adapters
   std::unique_ptr<artifact::SafetensorsReader> reader_, base_;
   std::optional<OpenedAdapter> adapter_;  ///< of the request
+  std::string tokenizer_;                 ///< the folder of its files; "": none
   Node config_;
   const ModelType* type_ = nullptr;
   Tensors tensors_;

@@ -28,16 +28,16 @@ struct Exported {
   bool is_adapter = false;  ///< adapters for such a model, not the model
   std::int64_t tensors = 0, bytes = 0;
   std::vector<std::string> files;   ///< their names, sorted
-  std::vector<std::string> copied;  ///< of those, taken over from the folder of `init_from`
-  std::string source;               ///< that folder; "" when there is none
+  std::vector<std::string> copied;  ///< of those, taken over from the folders of tokenizer and `init_from`
+  std::string source;               ///< the folder of `init_from`; "" when there is none
   std::string base;                 ///< of adapters: the folder of the model that they were trained for; "": none
 };
 
 /// Writes a trained model as Transformers' save_pretrained does: weights under its names, `config.json`,
-/// `generation_config.json` and, unchanged, the tokenizer's files of the folder that the recipe began from. Of a run
-/// with adapters these, as PEFT's save_pretrained does, unless they are merged. A new folder appears whole or not at
-/// all. Errors  RunError: Transformers has no such model (exit status 2), an adapter of another one, the folder exists,
-/// the disk.
+/// `generation_config.json` and, unchanged, the tokenizer's files: of the recipe's own, else of the folder that it
+/// began from. Of a run with adapters these, as PEFT's save_pretrained does, unless they are merged. A new folder
+/// appears whole or not at all. Errors  RunError: Transformers has no such model (exit status 2), an adapter of another
+/// one, the folder exists, the disk.
 Exported export_model(const ExportRequest& request);
 
 }  // namespace runner::pretrained

@@ -89,6 +89,14 @@ void data_set_names(SettledTree& tree) {
   }
 }
 
+namespace {
+
+bool same_place(const core::Location& one, const core::Location& other) {
+  return one.source == other.source && one.line == other.line && one.column == other.column;
+}
+
+}  // namespace
+
 /// Samples that are trained on say little about others.
 void held_out(SettledTree& tree) {
   const Node* train = tree.value("data.train.path");
@@ -99,7 +107,9 @@ void held_out(SettledTree& tree) {
   };
   for (const std::string& name : evaluated_sets(tree)) {
     const std::string set = "data." + name;
-    if (is_of_hub(tree, set)) continue;  // the splits are known when their files are here
+    const Node *one = tree.value("data.train"), *other = tree.value(set);
+    if (same_place(one->location(), other->location())) continue;  // a set that is applied, whatever was trained on
+    if (is_of_hub(tree, set)) continue;                            // the splits are known when their files are here
     if (!same(set, "path") || !same(set, "exclude") || !same(set, "type") || !same(set, "split_by")) continue;
     const auto trained = split_of(tree, "data.train"), evaluated = split_of(tree, set);
     if (!trained || !evaluated) continue;

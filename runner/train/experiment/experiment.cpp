@@ -99,6 +99,8 @@ void build_data(Experiment& experiment, const BuildOptions& options, Diagnostics
   const auto build = [&](const std::string& name, const Node& block) {
     components::data::Inputs inputs{name, block, diagnostics, options.meta, train.get(), seed};
     if (is_named && wanted(name)) inputs.keep = options.keep;
+    // Of a recipe without data the new rows stand for the training set, too (resolve/use_only.h).
+    inputs.new_rows = !options.new_rows.empty() && block.has_origin(core::Origin::kSettled);
     inputs.tokenizer = tokenizer;
     inputs.labels = label_kind(experiment.recipe, block);
     inputs.label_names = label_names;

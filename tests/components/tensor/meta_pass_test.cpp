@@ -5,7 +5,9 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/layer_norm.h>
 #include <ATen/ops/linear.h>
+#include <ATen/ops/log_sigmoid.h>
 #include <ATen/ops/ones_like.h>
+#include <ATen/ops/roll.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
 #include <ATen/ops/sigmoid.h>
 #include <ATen/ops/tanh.h>
@@ -87,6 +89,10 @@ TEST_CASE("operations that LibTorch's meta device lacks have the CPU's shapes in
   CHECK(at::conv2d(images, filters, {}, 2, 1).sizes() == at::IntArrayRef({2, 16, 5, 4}));
   const at::Tensor x = meta({4, 6, 32}), scale = meta({32});
   CHECK(at::layer_norm(x, {32}, scale, scale).sizes() == x.sizes());
+  const at::Tensor numbers = meta({3, 5}).requires_grad_();
+  at::log_sigmoid(numbers).sum().backward();
+  CHECK(numbers.grad().sizes() == numbers.sizes());
+  CHECK(at::roll(x, {-1}, {1}).sizes() == x.sizes());
   const at::Tensor q = meta({2, 4, 1000, 8});
   count.peak = count.held;
   const std::int64_t before = count.held;

@@ -151,9 +151,9 @@ TEST_CASE("what a data set cannot meet says what it has", "[hub]") {
        "the subset \"en\" of hf://datasets/ada/words has no split \"tset_sft\" | did you mean \"test_sft\"? its "
        "splits: "
        "train, test_sft"},
-      {"tables", "", "jsonl", About::kPath,
-       "the split \"train\" of hf://datasets/ada/words has CSV files, which type jsonl does not read | use type: "
-       "csv_table, or hf://datasets/ada/words@refs/convert/parquet, what the Hub has converted to Parquet"},
+      {"tables", "", "ids", About::kPath,
+       "the split \"train\" of hf://datasets/ada/words has CSV files, which type ids does not read | use type: "
+       "csv_table or jsonl, or hf://datasets/ada/words@refs/convert/parquet, what the Hub has converted to Parquet"},
       {"tables", "", "csv_table", About::kPath,
        "the split \"train\" of hf://datasets/ada/words has 2 files, and type csv_table reads one | name one of them, "
        "such "

@@ -191,9 +191,9 @@ TEST_CASE("a value on the command line is read as in a recipe", "[recipe][yaml]"
         "  hint: close it with ]\n");
 }
 
-TEST_CASE("merge keys are taken where they are asked for", "[recipe][yaml]") {
+TEST_CASE("what YAML 1.1 has is taken where it is asked for", "[recipe][yaml]") {
   runner::recipe::Limits limits;
-  limits.merge_keys = true;
+  limits.yaml_1_1 = true;
   const auto merged = [&](const char* text) {
     Diagnostics diagnostics;
     const auto node = runner::recipe::read_yaml(source(text), limits, diagnostics);
@@ -201,6 +201,7 @@ TEST_CASE("merge keys are taken where they are asked for", "[recipe][yaml]") {
   };
   CHECK(merged("a: &x {b: 1, c: 2}\nd: {<<: *x, c: 3}") == R"({"a": {"b": 1, "c": 2}, "d": {"c": 3, "b": 1}})");
   CHECK(merged("<<: [{a: 1, b: {<<: {c: 2}}}, {a: 3, d: 4}]\n") == R"({"a": 1, "b": {"c": 2}, "d": 4})");
+  CHECK(merged("a: [yes, No, ON, off, 'yes', yEs]") == R"({"a": [true, false, true, false, "yes", "yEs"]})");
   CHECK(merged("a: 1\n<<: x") ==
         "r.yaml:2:1: error: the merge key << takes a mapping, or a list of mappings\n"
         "  hint: write <<: *NAME, where &NAME stands before a mapping\n");

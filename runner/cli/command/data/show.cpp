@@ -40,7 +40,10 @@ ViewStyle style_of(const ShowFlags& flags) {
 
 void show(Session& session, ShowFlags& flags) {
   session.hub = HubUse::kSettings;
-  const auto recipe = session.load(flags.recipe);
+  auto options = session.changes(flags.recipe);
+  if (!options) return;
+  options->use = recipe::Use{flags.request.data};
+  const auto recipe = session.load(flags.recipe.path, *options);
   if (!recipe) return;
   engine::Engine* engine = engine_or_fail(session);
   if (engine == nullptr) return;

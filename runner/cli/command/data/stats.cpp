@@ -25,7 +25,10 @@ struct StatsFlags {
 
 void stats(Session& session, StatsFlags& flags) {
   session.hub = HubUse::kSettings;
-  const auto recipe = session.load(flags.recipe);
+  auto options = session.changes(flags.recipe);
+  if (!options) return;
+  options->use = recipe::Use{flags.request.data};
+  const auto recipe = session.load(flags.recipe.path, *options);
   if (!recipe) return;
   engine::Engine* engine = engine_or_fail(session);
   if (engine == nullptr) return;

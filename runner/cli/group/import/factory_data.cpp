@@ -303,9 +303,13 @@ class Sets {
                        reader_.get("use_packed_sequences") != nullptr;
     if ((packs || (method_.is_pretraining && reader_.config().find("packing") == nullptr)) && !method_.is_of_pairs)
       made.set("packing", Node::boolean(true));
-    if (reader_.get("packing") != nullptr && reader_.get("neat_packing") == nullptr && !method_.is_pretraining)
+    if (method_.is_pretraining) {
+      reader_.note("cutoff_len", Kind::kChanged,
+                   "data.train.max_seq_len; each text is cut there, where LLaMA-Factory joins them and cuts the whole");
+    } else if (reader_.get("packing") != nullptr && reader_.get("neat_packing") == nullptr) {
       reader_.note("packing", Kind::kChanged,
                    "data.train.packing; attention does not cross records, as with neat_packing");
+    }
     add_loss(made);
     if (reader_.get("streaming") != nullptr && key_ == "dataset") made.set("streaming", Node::boolean(true));
     if (const Node* most = reader_.get("buffer_size"); most != nullptr && reader_.get("streaming") != nullptr)

@@ -412,7 +412,12 @@ void take_trainer_data(Reader& reader, const TrainerMethod& method) {
   if (train.empty() && reader.get("model_name_or_path") != nullptr)
     reader.diagnostics().warning(reader.config().location(), "the arguments name no data",
                                  "add data: {train: {type: jsonl, path: FILE.jsonl}} to the recipe");
-  put_sets(reader, std::move(train), std::move(val), held_out_of(reader), mixture);
+  HeldOut held_out = held_out_of(reader);
+  const bool is_script = method.script != nullptr && method.script->scalar_text().find("run_clm") != std::string::npos;
+  const bool is_streamed = first_of(reader, {"streaming", "dataset_streaming"}).value != nullptr;
+  if (is_script && file.value != nullptr && val.empty() && held_out.size <= 0 && !is_streamed)
+    held_out = {file.key, 0.05, /*is_first=*/true};  // the script's own default
+  put_sets(reader, std::move(train), std::move(val), held_out, mixture);
   take_first_samples(reader);
 }
 

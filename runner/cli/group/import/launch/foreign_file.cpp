@@ -14,7 +14,7 @@ using core::Node;
 
 std::optional<Node> read_foreign(const std::shared_ptr<const core::Source>& source, core::Diagnostics& diagnostics) {
   recipe::Limits limits;
-  limits.merge_keys = true;
+  limits.yaml_1_1 = true;
   return recipe::read_yaml(source, limits, diagnostics);
 }
 

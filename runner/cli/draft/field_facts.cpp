@@ -1,0 +1,68 @@
+#include "runner/cli/draft/field_facts.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace runner::cli {
+namespace {
+
+using core::Node;
+
+bool is_bound(const std::string& tag) { return tag == "O" || tag.starts_with("B-") || tag.starts_with("I-"); }
+
+void add_list(FieldFacts& field, const std::vector<Node>& items) {
+  const auto all = [&items](auto is) { return !items.empty() && std::all_of(items.begin(), items.end(), is); };
+  if (all([](const Node& item) { return item.is_string(); })) {
+    ++field.text_lists;
+    const bool has =
+        std::any_of(items.begin(), items.end(), [](const Node& tag) { return tag.as_string().size() > 1; });
+    field.has_bounds |= has && all([](const Node& tag) { return is_bound(tag.as_string()); });
+  } else if (all([](const Node& item) { return item.is_number(); })) {
+    ++field.number_lists;
+  } else if (all([](const Node& item) { return item.is_mapping(); })) {
+    ++field.mapping_lists;
+    field.is_dialogue |= items.front().find("role") != nullptr || items.front().find("from") != nullptr;
+  }
+}
+
+void add(FieldFacts& field, const Node& value) {
+  ++field.records;
+  if (value.is_sequence()) return add_list(field, value.items());
+  if (value.is_mapping()) return;
+  if (value.is_string()) {
+    ++field.texts;
+    field.mean_length += static_cast<double>(value.as_string().size());
+  } else if (value.is_bool()) {
+    ++field.switches;
+  } else {
+    ++(value.as_double() == std::floor(value.as_double()) ? field.whole : field.numbers);
+  }
+  if (field.values.size() < FieldFacts::kValuesMax) field.values.insert(value.scalar_text());
+}
+
+}  // namespace
+
+std::vector<FieldFacts> facts_of(const std::vector<Node>& records) {
+  std::vector<FieldFacts> fields;
+  for (const Node& record : records) {
+    for (const Node::Entry& entry : record.entries()) {
+      if (entry.value.is_null()) continue;
+      auto at =
+          std::find_if(fields.begin(), fields.end(), [&](const FieldFacts& one) { return one.name == entry.key; });
+      if (at == fields.end()) {
+        fields.push_back({.name = entry.key});
+        at = fields.end() - 1;
+      }
+      add(*at, entry.value);
+    }
+  }
+  for (FieldFacts& field : fields) field.mean_length /= static_cast<double>(std::max<std::int64_t>(field.texts, 1));
+  return fields;
+}
+
+const FieldFacts* find(const std::vector<FieldFacts>& fields, const std::string& name) {
+  const auto at = std::find_if(fields.begin(), fields.end(), [&](const FieldFacts& one) { return one.name == name; });
+  return at == fields.end() ? nullptr : &*at;
+}
+
+}  // namespace runner::cli
