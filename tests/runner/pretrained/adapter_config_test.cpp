@@ -89,8 +89,8 @@ TEST_CASE("a field of an adapter's configuration is read, without effect, or ref
        "modules_to_save is \"lm_head\", but has to be a list of texts"},
       {"a base that is changed", lora(R"("init_lora_weights": "pissa")"),
        R"(init_lora_weights is "pissa", but has to be true, false or gaussian)"},
-      {"a task", lora(R"("task_type": "QUESTION_ANS")"),
-       R"(task_type is "QUESTION_ANS", but has to be one of CAUSAL_LM, SEQ_2_SEQ_LM, SEQ_CLS, TOKEN_CLS)"},
+      {"a task", lora(R"("task_type": "QUESTION")"),
+       R"(task_type is "QUESTION", but has to be one of CAUSAL_LM, SEQ_2_SEQ_LM, SEQ_CLS, TOKEN_CLS, QUESTION_ANS, FEATURE_EXTRACTION)"},
       {"unknown", lora(R"("use_wings": true)"),
        R"("use_wings" is not a field of LoraConfig in PEFT 0.21: what it does to the adapter is unknown)"},
   };
