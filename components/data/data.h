@@ -46,6 +46,7 @@ struct Account {
 };
 
 class Stream;
+struct Questions;
 
 /// Where an epoch reads a sample: its place in the order of that epoch.
 struct Turn {
@@ -111,6 +112,8 @@ class Dataset : public runner::core::Stateful {
   virtual std::shared_ptr<const tokenizer::Tokenizer> tokenizer() const { return nullptr; }
   /// Positions of a sample that `predict` writes the model's outputs of, without padding; 0: it writes none.
   virtual std::int64_t predicted_positions(std::int64_t /*index*/) const { return 0; }
+  /// Of questions about contexts, with what their answers are made of; null for other sets.
+  virtual const Questions* questions() const { return nullptr; }
   /// Names of the values in a target, in order; empty if they have none.
   virtual std::vector<std::string> target_names() const { return {}; }
   /// The fields of a sample that `Inputs::keep` asked for, as text, by the names for the output.
@@ -136,6 +139,10 @@ enum class LabelKind {
   kMasked,     ///< of each id: the one that was masked there, or none
   kUnmasked,   ///< of each id: itself; a transform masks some of them
   kWritten,    ///< of a text: another one, which a decoder writes, of a length of its own
+  kSpans,      ///< of a question about a context: where its answer begins and ends
+  kChoices,    ///< of several texts: which of them is right
+  kTexts,      ///< none: the head gives each text of a record a vector
+  kScores,     ///< the same of two texts, and how alike they are
   kRewards,    ///< none: the head gives each text of a pair a number, and learns which is to have more
 };
 
@@ -145,11 +152,15 @@ inline bool are_in_place(LabelKind kind) { return kind == LabelKind::kMasked || 
 /// Whether they are the target of a batch, in place of ids.
 inline bool are_targets(LabelKind kind) {
   return kind != LabelKind::kNone && kind != LabelKind::kDesirable && kind != LabelKind::kRewards &&
-         kind != LabelKind::kWritten && !are_in_place(kind);
+         kind != LabelKind::kWritten && kind != LabelKind::kTexts && !are_in_place(kind);
 }
 
-/// How a decoder reads what it is to write: one position later, behind `start`, with `padding` in place of ids that
-/// have no part in the loss.
+/// Whether a record holds its target as numbers, which no table makes of names.
+inline bool are_numbers(LabelKind kind) { return kind == LabelKind::kSpans || kind == LabelKind::kChoices; }
+/// Whether the head gives each text of a record a vector.
+inline bool have_vectors(LabelKind kind) { return kind == LabelKind::kTexts || kind == LabelKind::kScores; }
+
+/// How a decoder reads what it is to write: one position later, behind `start`, and `padding` for what is not learnt.
 struct DecoderIds {
   std::int32_t start = 0, padding = 0;
 };

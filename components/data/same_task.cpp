@@ -3,6 +3,7 @@
 #include "components/data/block_location.h"
 #include "components/data/text_utils.h"
 #include "components/tensor/positions.h"
+#include "components/tensor/several_texts.h"
 #include "runner/core/text/text.h"
 
 namespace components::data {
@@ -31,6 +32,7 @@ bool fits_training_set(const BatchSpec& signature, const Inputs& inputs) {
   bool fits = true;
   for (const TensorSpec& port : signature.tensors) {
     const TensorSpec* of_train = train.find(port.name);
+    if (inputs.new_rows && port.name == kTextsAt) continue;  // each text is by itself
     if (of_train != nullptr) fits = same_spec(port, *of_train, inputs) && fits;
   }
   const auto classes = [](const BatchSpec& data) {

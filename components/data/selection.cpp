@@ -13,6 +13,7 @@
 #include "components/data/text_utils.h"
 #include "components/tensor/positions.h"
 #include "components/tensor/preferences.h"
+#include "components/tensor/several_texts.h"
 #include "components/tensor/tensors.h"
 #include "components/tokenizer/tokenizer.h"
 #include "runner/core/error.h"
@@ -233,7 +234,7 @@ class Selection final : public Dataset {
     const bool sequence = spec.shape.size() > 1 && spec.shape[1] == kTime;
     if (sequence && rows.size() > 1) {
       const double fill = fill_of(spec.name, tokenizer().get());
-      const bool pairs = signature_.find(kRejectedAt) != nullptr;
+      const bool pairs = signature_.find(kRejectedAt) != nullptr || signature_.find(kTextsAt) != nullptr;
       const bool left = !pairs && fills_left(first());
       for (at::Tensor& one : rows) one = widened(one, spec.name, length, fill, left, pairs ? spec.max_length : 0);
     }

@@ -47,6 +47,9 @@ class Metric {
   /// Whether it compares generated texts, with judge_text(), and no tensors.
   virtual bool judges_texts() const { return false; }
   virtual void judge_text(const std::string& /*told*/, const std::string& /*right*/) {}
+  /// Whether judge_answer() compares a text with several, of which the best one counts.
+  virtual bool judges_answers() const { return false; }
+  virtual void judge_answer(const std::string& /*told*/, std::span<const std::string> /*right*/) {}
   virtual std::vector<double> values() const = 0;  ///< NaN for what is undefined, and before the first update
   virtual std::string why_undefined() const = 0;   ///< when values are NaN: `no target counts`
   virtual bool higher_is_better() const = 0;       ///< of all its values

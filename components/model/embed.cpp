@@ -3,6 +3,7 @@
 #include "components/model/embed.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
 #include <ATen/ops/tensor.h>
 
 #include <utility>
@@ -70,9 +71,15 @@ std::optional<part::Texts> Embed::texts(const TensorMap& activations) const {
 
 /// As the stream, or [T, C] for all rows.
 at::Tensor Embed::of_positions(const at::Tensor& ids_BT, const TensorMap& activations, const part::Texts* texts) const {
-  if (counted_after_ && !reads_positions_) {
+  if (counted_after_) {
     const at::Tensor real_BT = ids_BT.ne(*counted_after_).to(at::kLong);
-    const at::Tensor counted_BT = real_BT.cumsum(1) * real_BT + *counted_after_;
+    at::Tensor counted_BT = real_BT.cumsum(1);
+    if (reads_positions_) {  // each document counts from its own beginning
+      const at::Tensor& position_BT = activations.at(kPositions);
+      const at::Tensor begin_BT = at::arange(ids_BT.size(1), position_BT.options()).sub(position_BT).clamp_min(0);
+      counted_BT = counted_BT - (counted_BT - real_BT).gather(1, begin_BT);
+    }
+    counted_BT = counted_BT * real_BT + *counted_after_;
     return wpe_->forward(texts != nullptr ? texts->gathered(counted_BT) : counted_BT);
   }
   if (texts != nullptr) {

@@ -17,6 +17,7 @@
 #include "components/block/basic_block.h"
 #include "components/model/late_gradient.h"
 #include "components/model/stack_pass.h"
+#include "components/model/text_pool.h"
 #include "components/ops/dropout.h"
 #include "components/part/activation.h"
 #include "components/part/cached/cached.h"
@@ -25,6 +26,7 @@
 #include "components/part/texts.h"
 #include "components/part/weight.h"
 #include "components/tensor/preferences.h"
+#include "components/tensor/several_texts.h"
 #include "components/tensor/tensors.h"
 #include "runner/core/error.h"
 
@@ -147,11 +149,16 @@ class VocabularyHead final : public block::BasicBlock {
 class ClassHead final : public block::BasicBlock {
  public:
   ClassHead(const TensorSpec& stream, const BatchSpec& data, const StackOptions& options, part::WeightMaker& weights)
-      : BasicBlock("head", stream, output_of(options.head), weights),
+      : BasicBlock("head", stream, output_of(options.head, data), weights),
         options_(options.head),
         before_(declared(), options),
         linear_(declared(), "head", projection(options, options.head.classes, options.head.bias)) {
     const TensorSpec* mask = data.find(kAttentionMask);
+    if (options_.of_choices) {
+      choices_.emplace(options_.pool, data);
+      for (const TensorSpec& tensor : choices_->reads()) add_input(tensor);
+      return;
+    }
     if (options_.of != HeadOptions::Of::kTexts || options_.pool == HeadOptions::Pool::kFirst) return;
     if (options_.pool == HeadOptions::Pool::kLast) add_input({kInput, Dtype::kInt64, {kBatch, kTime}, false});
     if (options_.of_pairs) add_input({kRejectedAt, Dtype::kInt64, {kBatch}, false});
@@ -163,14 +170,16 @@ class ClassHead final : public block::BasicBlock {
     at::Tensor x = read(activations);
     const std::optional<part::Texts> texts = part::noted_texts(activations, x);
     const bool of_positions = options_.of == HeadOptions::Of::kPositions;
-    x = of_positions ? before_.normed(x) : pooled(x, texts, activations);
+    x = of_positions ? before_.normed(x)
+        : choices_   ? choices_->pooled(texts ? texts->padded_out(before_.normed(x)) : before_.normed(x), activations)
+                     : pooled(x, texts, activations);
     const bool drops = training() && (options_.first_dropout > 0 || options_.dropout > 0);
     std::optional<Dropout> dropout = drops ? std::make_optional<Dropout>(options_.dropout, x) : std::nullopt;
     if (dropout && texts && of_positions) dropout = texts->of_places(*dropout);
     x = before_.through_dense(drop(std::move(x), dropout, options_.first_dropout, 0));
     x = linear_.forward(drop(std::move(x), dropout, options_.dropout, 1));
     if (texts && of_positions) x = texts->padded_out(x);
-    write(activations, options_.of_pairs ? x.squeeze(2) : x);
+    write(activations, options_.of_pairs || choices_ ? x.squeeze(2) : x);
   }
 
   double forward_flops(std::int64_t positions) const override {
@@ -179,7 +188,8 @@ class ClassHead final : public block::BasicBlock {
   }
 
  private:
-  static TensorSpec output_of(const HeadOptions& head) {
+  static TensorSpec output_of(const HeadOptions& head, const BatchSpec& data) {
+    if (head.of_choices) return {kOutput, Dtype::kFloat32, {kBatch, data.at(kTextsAt).shape[1]}};
     if (head.of_pairs) return {kOutput, Dtype::kFloat32, {kBatch, 2}};
     if (head.of == HeadOptions::Of::kTexts) return {kOutput, Dtype::kFloat32, {kBatch, head.classes}};
     return {kOutput, Dtype::kFloat32, {kBatch, kTime, head.classes}};
@@ -222,8 +232,44 @@ class ClassHead final : public block::BasicBlock {
 
   HeadOptions options_;
   bool reads_mask_ = false;
+  std::optional<TextPool> choices_;
   Before before_;
   part::Linear linear_;
+};
+
+/// A vector of each text, without weights of its own.
+class VectorHead final : public block::BasicBlock {
+ public:
+  VectorHead(const TensorSpec& stream, const BatchSpec& data, const StackOptions& options, part::WeightMaker& weights)
+      : BasicBlock("head", stream, output_of(data, options.width), weights),
+        normalized_(options.head.normalized),
+        before_(declared(), options),
+        pool_(options.head.pool, data) {
+    for (const TensorSpec& tensor : pool_.reads()) add_input(tensor);
+  }
+
+  void forward(TensorMap& activations) const override {
+    const at::Tensor& x = read(activations);
+    at::Tensor vectors = pool_.pooled(with_padding(activations, x, before_.normed(x)), activations);
+    if (normalized_) {
+      vectors = vectors.to(at::kFloat);
+      vectors = vectors / vectors.square().sum({-1}, /*keepdim=*/true).sqrt().clamp_min(kLeastLength);
+    }
+    write(activations, vectors);
+  }
+
+ private:
+  static constexpr double kLeastLength = 1e-12;  ///< torch.nn.functional.normalize
+
+  static TensorSpec output_of(const BatchSpec& data, std::int64_t width) {
+    const TensorSpec* several = data.find(kTextsAt);
+    if (several == nullptr) return {kOutput, Dtype::kFloat32, {kBatch, width}};
+    return {kOutput, Dtype::kFloat32, {kBatch, several->shape[1], width}};
+  }
+
+  bool normalized_;
+  Before before_;
+  TextPool pool_;
 };
 
 }  // namespace
@@ -232,6 +278,9 @@ std::unique_ptr<block::Block> make_head(const TensorSpec& stream, const BatchSpe
                                         const at::Tensor& token_weight, part::WeightMaker& weights) {
   if (options.head.of == HeadOptions::Of::kVocabulary) {
     return std::make_unique<VocabularyHead>(stream, options, token_weight, weights);
+  }
+  if (options.head.of == HeadOptions::Of::kVectors) {
+    return std::make_unique<VectorHead>(stream, data, options, weights);
   }
   return std::make_unique<ClassHead>(stream, data, options, weights);
 }

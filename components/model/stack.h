@@ -25,9 +25,9 @@ struct StackDropout {
 enum class NormPlace { kBefore, kAfter, kAround, kSums };
 
 /// What the stream becomes after the last block: logits of the vocabulary at each position, or of classes, of each
-/// text or of each of its positions.
+/// text or of each of its positions; or a vector of each text.
 struct HeadOptions {
-  enum class Of { kVocabulary, kTexts, kPositions };
+  enum class Of { kVocabulary, kTexts, kPositions, kVectors };
   /// What of a text goes to the projection: its last position, its first, or the mean of all that are no padding.
   enum class Pool { kLast, kFirst, kMean };
   /// A layer before the projection: linear, activation, and a norm or none.
@@ -36,7 +36,9 @@ struct HeadOptions {
     bool bias = true, norm = false;
   };
   Of of = Of::kVocabulary;
-  Pool pool = Pool::kLast;   ///< of texts
+  Pool pool = Pool::kLast;   ///< of texts and vectors
+  bool normalized = false;   ///< vectors have length 1
+  bool of_choices = false;   ///< of texts: a row is several texts, and the output [B, K] has the one value of each
   bool of_pairs = false;     ///< of kLast: a row is a pair of texts, and the output [B, 2] has the one value of each
   std::int64_t classes = 0;  ///< of texts or positions
   bool bias = false;         ///< of the projection
@@ -82,8 +84,9 @@ struct StackOptions {
 /// Blocks `embed` (`wte`, `wpe`, `wtt`, `ln_e`), `h.0` ... (`ln_1`, `attn_qkv`, `attn_q_norm`, `attn_k_norm`,
 /// `attn_proj`, `post_1`, `ln_2`, `mlp_fc`, `mlp_proj`, `post_2`, as far as the options ask for them) and `head`
 /// (`ln_f`, `head.dense`, `head.norm`, `head` when it is not tied). Reads ids [B, T], gives logits [B, T, V], or of a
-/// head of classes [B, C] or [B, T, C]. A stack that looks both ways reads the mask of a padded batch; on the CPU it
-/// leaves the padding out, and what it gives for it is 0.
+/// head of classes [B, C] or [B, T, C]; of vectors [B, C], or [B, K, C] where a row holds several texts. A stack that
+/// looks both ways reads the mask of a padded batch; on the CPU it leaves the padding out, and what it gives for it is
+/// 0.
 std::shared_ptr<Model> make_stack(const StackOptions& options, const Inputs& inputs);
 
 /// Positions that a model needs for these data: of rows with several sequences those of the longest sequence.

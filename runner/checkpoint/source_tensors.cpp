@@ -23,8 +23,8 @@ constexpr std::int64_t kConfigBytesMax = 2 << 20;
 /// By its name, or by the one that a file saved without the head, or an older one, has.
 const TensorBytes* find(const BareNames& source, const ModelType& type, const std::string& name) {
   const auto find_either = [&](const std::string& whole) {
-    const TensorBytes* bytes = source.find(whole);
-    return bytes == nullptr && whole.starts_with(type.prefix) ? source.find(whole.substr(type.prefix.size())) : bytes;
+    if (const TensorBytes* bytes = source.find(whole)) return bytes;
+    return source.find(whole.starts_with(type.prefix) ? whole.substr(type.prefix.size()) : type.prefix + whole);
   };
   if (const TensorBytes* bytes = find_either(name)) return bytes;
   for (const auto& [now, before] : type.old_ends) {
@@ -135,9 +135,9 @@ const ModelType* pretrained_type_of(const std::string& path, const BareNames& so
   for (const WeightRule& rule : type->weights) {
     for (const std::string& pattern : rule.from) {
       const bool is_based = pattern.starts_with(type->prefix);
-      const std::string bare = is_based ? pattern.substr(type->prefix.size()) : pattern;
+      const std::string other = is_based ? pattern.substr(type->prefix.size()) : type->prefix + pattern;
       for (const BareNames::Tensor& tensor : source.tensors()) {
-        if (tells(rule, pattern, tensor.name) || tells(rule, bare, tensor.name)) return type;
+        if (tells(rule, pattern, tensor.name) || tells(rule, other, tensor.name)) return type;
       }
     }
   }

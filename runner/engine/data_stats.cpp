@@ -179,6 +179,7 @@ Block block_of(const resolve::Recipe& recipe, const Dataset& data, const std::st
   const bool may_pack = packing != nullptr && packing->is_bool() && !packing->as_bool() &&
                         data.signature().find(components::kDecoderInput) == nullptr &&
                         data.signature().find(components::kRejectedAt) == nullptr &&
+                        data.signature().find(components::kTarget) != nullptr &&
                         data.signature().at(components::kTarget).vocab_size > 0;
   return {std::max<std::int64_t>(1, number("pad_to_multiple_of")), number("max_seq_len"), may_pack};
 }

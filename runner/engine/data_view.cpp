@@ -9,6 +9,7 @@
 #include "components/data/stream.h"
 #include "components/generation/text_stream.h"
 #include "components/tensor/preferences.h"
+#include "components/tensor/several_texts.h"
 #include "components/tensor/tensors.h"
 #include "components/tokenizer/tokenizer.h"
 #include "runner/core/text/suggest.h"
@@ -206,7 +207,12 @@ std::int64_t length_of(const std::vector<components::data::Part>& parts) {
 
 std::int64_t filled_in_front(const Dataset& data, std::int64_t width, std::int64_t length) {
   const auto tokenizer = data.tokenizer();
-  if (data.signature().find(components::kRejectedAt) != nullptr) return 0;  // pairs are filled behind
+  // Pairs and texts without a target are filled behind.
+  const components::BatchSpec& signature = data.signature();
+  if (signature.find(components::kRejectedAt) != nullptr || signature.find(components::kTextsAt) != nullptr ||
+      signature.find(components::kTarget) == nullptr) {
+    return 0;
+  }
   const bool left = tokenizer != nullptr && tokenizer->settings().padding_side == components::tokenizer::Side::kLeft;
   return left ? width - length : 0;
 }

@@ -165,8 +165,9 @@ struct PredictionNames {
 /// The prediction for one sample.
 struct Prediction {
   /// kClasses: any number of classes; kTags: a class of each word; kTokens: a text, of which only the loss is told;
-  /// kTensor: what EvalRequest::returns asks for.
-  enum class Kind { kClass, kClasses, kTags, kValues, kTokens, kTensor };
+  /// kAnswer: the text of an answer; kVectors: one of each text of a record; kTensor: what EvalRequest::returns asks
+  /// for.
+  enum class Kind { kClass, kClasses, kTags, kValues, kTokens, kAnswer, kVectors, kTensor };
 
   std::int64_t index = 0;  ///< in the set
   std::string unit;        ///< `row` or `line`: what `number` counts; "" if the sample is not a record of a file
@@ -177,15 +178,18 @@ struct Prediction {
   // kClass
   std::optional<std::int64_t> predicted;  ///< a class; nothing where the probabilities are NaN
   std::int64_t target = 0;                ///< with PredictionNames::has_target
-  double probability = 0;                 ///< of `predicted`
+  double probability = 0;                 ///< of `predicted`; of kAnswer its score; of kAnswer its score
   std::vector<double> probabilities;      ///< by class; of kClasses, too, each by itself
   // kClasses and kTags
   std::vector<std::int64_t> classes = {}, target_classes = {};  ///< `target_classes`: with PredictionNames::has_target
   // kValues
   std::vector<double> values, targets;  ///< `targets`: with PredictionNames::has_target
-  // kTensor: `values` in this shape; a scalar has none
+  // kVectors, kTensor: `values` in this shape; a scalar has none
   std::vector<std::int64_t> shape = {};
   bool whole = false;  ///< the values are integers
+  // kAnswer
+  std::string answer = {};
+  std::vector<std::string> answers = {};  ///< the right ones, with PredictionNames::has_target
   // kTokens
   std::int64_t tokens = 0;
   std::optional<double> loss;  ///< mean over the sample's values or tokens; with PredictionNames::has_target

@@ -23,7 +23,7 @@
 #include "runner/core/text/text.h"
 #include "runner/engine/collect_texts.h"
 #include "runner/engine/run_record.h"
-#include "runner/engine/source_weights.h"
+#include "runner/engine/source/source_weights.h"
 #include "runner/engine/texts/text_writer.h"
 #include "runner/resolve/recipe.h"
 #include "runner/train/experiment/experiment.h"

@@ -14,6 +14,7 @@
 
 #include "components/tensor/judged.h"
 #include "components/tensor/preferences.h"
+#include "components/tensor/questions.h"
 #include "components/tensor/tensors.h"
 #include "generated/section/eval.h"
 #include "generated/section/init_from.h"
@@ -29,13 +30,14 @@
 #include "runner/engine/look_at_data.h"
 #include "runner/engine/rank_messages.h"
 #include "runner/engine/run_record.h"
-#include "runner/engine/source_weights.h"
+#include "runner/engine/source/source_weights.h"
 #include "runner/train/data/label_kind.h"
 #include "runner/train/experiment/experiment.h"
 #include "runner/train/experiment/stepper_options.h"
 #include "runner/train/experiment/training_device.h"
 #include "runner/train/observe/evaluator.h"
 #include "runner/train/observe/profiler.h"
+#include "runner/train/observe/span_answers.h"
 #include "runner/train/rank_consistency.h"
 #include "runner/train/reference/reference.h"
 #include "runner/train/strategy/rank_differences.h"
@@ -71,7 +73,17 @@ bool has_columns(const resolve::Recipe& recipe, const EvalRequest& request, core
     diagnostics.error({}, "--return " + request.returns + ": a reward is none of several classes",
                       "remove --return, or write --return logits");
   }
-  const bool tells_texts = kind == "jsonl" && (are_targets(labels) || labels == LabelKind::kRewards);
+  if (have_vectors(labels) && !request.returns.empty() && request.returns != "embeddings") {
+    diagnostics.error({}, "--return " + request.returns + ": the model's head gives vectors of texts",
+                      "remove --return, or write --return embeddings");
+  }
+  if (labels == LabelKind::kSpans &&
+      (request.returns == "probabilities" || request.returns == "labels" || request.returns == "embeddings")) {
+    diagnostics.error({}, "--return " + request.returns + ": the model's head tells beginnings and ends of answers",
+                      "remove --return, or write --return logits");
+  }
+  const bool tells_texts =
+      kind == "jsonl" && (are_targets(labels) || have_vectors(labels) || labels == LabelKind::kRewards);
   if (!request.input.empty() && !tells_texts) {
     diagnostics.error(
         recipe.location("data.train"),
@@ -230,21 +242,37 @@ class Predictor {
   /// Names of the tensors of a batch that record() takes.
   std::vector<std::string> reads() const {
     std::vector<std::string> names = loss_.reads();
-    names.insert(names.end(), {components::kOutput, components::kTarget});
-    if (returns_ == "embeddings") names.emplace_back(components::kHidden);
+    names.emplace_back(components::kOutput);
+    if (data_.signature().find(components::kTarget) != nullptr) names.emplace_back(components::kTarget);
+    if (returns_hidden()) names.emplace_back(components::kHidden);
     return names;
   }
+
+  /// Whether `--return embeddings` asks for what the output is a projection of, and not for the output itself.
+  bool returns_hidden() const { return returns_ == "embeddings" && !have_vectors(labels_); }
 
   /// Without what name_sample() adds. `tensors`: what the loss reads, the output and the target, of one sample as a
   /// batch of one.
   Prediction record(std::int64_t index, const components::TensorMap& tensors) const {
-    const at::Tensor output = tensors.at(components::kOutput)[0], target = tensors.at(components::kTarget)[0];
     Prediction made;
     made.index = index;
     if (!returns_.empty()) {
       add_tensor(made, tensors);
       return made;
     }
+    const at::Tensor output = tensors.at(components::kOutput)[0];
+    if (have_vectors(labels_)) {
+      made.kind = Prediction::Kind::kVectors;
+      made.values = numbers(output);
+      made.shape = output.sizes().vec();
+      // A loss of other pairs of the batch says nothing of one.
+      if (labels_ == LabelKind::kScores && names_.has_target) {
+        made.targets = numbers(tensors.at(components::kTarget)[0]);
+        made.loss = mean_loss(tensors);
+      }
+      return made;
+    }
+    const at::Tensor target = tensors.at(components::kTarget)[0];
     if (labels_ == LabelKind::kClasses) {
       add_classes(made, output, target);
     } else if (labels_ == LabelKind::kTags) {
@@ -320,7 +348,7 @@ class Predictor {
       made.values = {mean_loss(tensors)};
       return;
     }
-    at::Tensor values = tensors.at(returns_ == "embeddings" ? components::kHidden : components::kOutput)[0];
+    at::Tensor values = tensors.at(returns_hidden() ? components::kHidden : components::kOutput)[0];
     const std::int64_t own = data_.predicted_positions(made.index);
     if (own > 0 && values.dim() > 1) {
       values = values.narrow(0, filled_in_front(data_, values.size(0), own), own);
@@ -360,7 +388,7 @@ class PredictionCollector {
 
   void add_batch(std::int64_t first, const components::TensorMap& batch) {
     const components::TensorMap read = on_cpu(batch, predictor_.reads());
-    const std::int64_t count = read.at(components::kTarget).size(0);
+    const std::int64_t count = read.at(components::kOutput).size(0);
     std::string bytes;
     for (std::int64_t i = 0; i < count; ++i) {
       Prediction made = predictor_.record(first + i, sample_of(read, i));
@@ -430,6 +458,43 @@ std::optional<Evaluation> evaluate_checkpoint(const resolve::Recipe& recipe, con
       result.seconds, std::move(result.values)};
 }
 
+namespace {
+
+/// Gives the sink of rank 0 an answer to each question, from all of its windows. Returns the number of windows.
+std::int64_t predict_answers(const Loaded& loaded, bool has_target, PredictionSink& sink) {
+  const train::Experiment& experiment = *loaded.experiment;
+  const components::data::Questions& questions = *loaded.data->questions();
+  train::SpanAnswers answers(questions);
+  train::predict(experiment, *loaded.data, loaded.options,
+                 [&](std::int64_t first, const components::TensorMap& batch) { answers.add(first, batch); });
+  if (experiment.ranks != nullptr) answers.join(*experiment.ranks);
+  if (experiment.rank() != 0) return 0;
+  sink.begin({{}, {}, has_target});
+  std::int64_t told = 0, window = 0;
+  for (std::size_t i = 0; i < questions.all.size(); ++i) {
+    while (questions.windows[static_cast<std::size_t>(window)].question < i) ++window;
+    const auto answer = answers.answer_to(i);
+    if (!answer) continue;
+    Prediction made;
+    made.kind = Prediction::Kind::kAnswer;
+    made.index = static_cast<std::int64_t>(i);
+    if (const auto record = loaded.data->record_of(window)) {
+      made.unit = record->unit;
+      made.number = record->number;
+      made.file = record->file;
+    }
+    if (!questions.all[i].id.empty()) made.kept.emplace_back("id", questions.all[i].id);
+    made.answer = answer->text;
+    made.probability = answer->score;
+    if (has_target) made.answers = questions.all[i].answers;
+    sink.add(made);
+    ++told;
+  }
+  return told;
+}
+
+}  // namespace
+
 std::optional<PredictedSet> predict_checkpoint(const resolve::Recipe& recipe, const EvalRequest& request,
                                                double peak_flops, PredictionSink& sink,
                                                core::Diagnostics& diagnostics) {
@@ -437,10 +502,25 @@ std::optional<PredictedSet> predict_checkpoint(const resolve::Recipe& recipe, co
   if (!loaded || overwrites_data(*loaded->experiment, request, diagnostics)) return std::nullopt;
   const auto outputs = loaded->experiment->model->outputs();
   const components::Judged judged{outputs, loaded->data->signature(), recipe.model, diagnostics};
-  if (!judged.have({components::kOutput, components::kTarget})) return std::nullopt;
-  loaded->options.with_hidden = request.returns == "embeddings";
+  const LabelKind labels = train::label_kind(recipe);
+  if (!judged.have({components::kOutput})) return std::nullopt;
+  if (labels != LabelKind::kTexts && !judged.have({components::kTarget})) return std::nullopt;
+  loaded->options.with_hidden = request.returns == "embeddings" && !have_vectors(labels);
   if (loaded->options.with_hidden && !gives_embeddings(*loaded->experiment, diagnostics)) return std::nullopt;
   BatchProfile profile(*loaded, request, peak_flops);
+  if (labels == LabelKind::kSpans && request.returns.empty()) {
+    if (loaded->data->questions() == nullptr) {
+      diagnostics.error(recipe.location("data"), "answers are texts, and ids have none",
+                        "add --return logits, or use data of type jsonl");
+      return std::nullopt;
+    }
+    const std::int64_t told = predict_answers(*loaded, request.input.empty(), sink);
+    profile.finish();
+    const auto questions = std::ssize(loaded->data->questions()->all);
+    return PredictedSet{{told, questions, loaded->experiment->recipe.eval->max_batches},
+                        loaded->data->records(),
+                        loaded->data->files()};
+  }
   const Predictor predictor(*loaded, request);
   PredictionCollector collector(predictor, loaded->experiment->ranks.get(), sink);
   if (collector.is_first()) {

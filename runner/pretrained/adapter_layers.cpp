@@ -5,6 +5,7 @@
 #include <iterator>
 #include <map>
 #include <set>
+#include <span>
 #include <utility>
 
 #include "runner/core/error.h"
@@ -23,6 +24,13 @@ constexpr std::string_view kDecoderBlock = "h.";  ///< begins the names of block
 
 /// What PEFT calls the head of a model of AutoModelForSequenceClassification or TokenClassification, whatever the type.
 constexpr const char* kHeadModules[] = {"classifier", "score"};
+/// The same of AutoModelForQuestionAnswering.
+constexpr const char* kAnswerModules[] = {"qa_outputs"};
+
+std::span<const char* const> head_modules(const ModelType& type) {
+  if (type.head == kQuestionAnswering) return kAnswerModules;
+  return kHeadModules;
+}
 
 /// A tensor's name is layer + begin, of an adapter that is not the default one . + adapter, + end.
 struct PartName {
@@ -134,17 +142,18 @@ bool is_saved_module(const Node* modules_to_save, std::string_view tensor) {
   return false;
 }
 
-bool has_head_of_labels(const ModelType& type) { return !type.head.empty() && !type.is_language_model(); }
+bool has_head_of_labels(const ModelType& type) { return type.has_own_head(); }
 
 bool is_head_module(std::string_view name) {
-  return std::find(std::begin(kHeadModules), std::end(kHeadModules), name) != std::end(kHeadModules);
+  return std::find(std::begin(kHeadModules), std::end(kHeadModules), name) != std::end(kHeadModules) ||
+         name == kAnswerModules[0];
 }
 
 Node saved_modules(const Node* modules_to_save, const ModelType* type) {
   const bool is_list = modules_to_save != nullptr && modules_to_save->is_sequence();
   Node all = is_list ? *modules_to_save : Node::sequence();
   if (type == nullptr || !has_head_of_labels(*type)) return all;
-  for (const char* const module : kHeadModules) {
+  for (const char* const module : head_modules(*type)) {
     const bool is_there = std::any_of(all.items().begin(), all.items().end(), [module](const Node& name) {
       return name.is_string() && name.as_string() == module;
     });

@@ -16,7 +16,9 @@ struct Task {
 constexpr Task kTasks[] = {{"CAUSAL_LM", kCausalLm},
                            {"SEQ_2_SEQ_LM", kSeq2SeqLm},
                            {"SEQ_CLS", kSequenceClassification},
-                           {"TOKEN_CLS", kTokenClassification}};
+                           {"TOKEN_CLS", kTokenClassification},
+                           {"QUESTION_ANS", kQuestionAnswering},
+                           {"FEATURE_EXTRACTION", kEmbedding}};
 
 }  // namespace
 

@@ -63,7 +63,10 @@ Result<Node> of_transformers(const Node& model, const ShapeOf& shape_of, const s
   if (const Node* positions = get(model, "max_position_embeddings")) set("positions", *positions);
   // Read back, the class says which head it is.
   config.set("architectures", Node::sequence({Node::string(type.architecture)}));
-  if (!type.is_language_model()) set_labels(shape_of("head.weight")[0], labels, config);
+  if (type.tells_labels()) set_labels(shape_of("head.weight")[0], labels, config);
+  if (type.head == kQuestionAnswering) {  // two logits, which have no names
+    for (const char* key : {"id2label", "label2id", "num_labels"}) config.erase(key);
+  }
   if (const Node* problem = get(model, "problem_type")) {
     config.set("problem_type", *problem);
   } else if (type.head == kSequenceClassification && get(config, "problem_type") == nullptr) {

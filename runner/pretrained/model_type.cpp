@@ -94,6 +94,13 @@ ModelType with_head(ModelType type, const Node& table, const Node::Entry& head) 
   if (const Node* roles = head.value.find("roles")) type.roles.set("output", *roles);
   take_weights(head.value, type);
   if (type.is_language_model()) return type;
+  if (type.head == kEmbedding) {  // the base model itself
+    for (WeightRule& rule : type.weights) {
+      for (std::string& from : rule.from) {
+        if (from.starts_with(type.prefix)) from.erase(0, type.prefix.size());
+      }
+    }
+  }
   // What the model was trained with before: its head is not the one that is trained now.
   for (const Node::Entry& other : table.find("heads")->entries()) {
     for (const Node& rule : other.value.find("weights")->items()) {
@@ -162,9 +169,24 @@ bool ModelType::has_head(std::string_view wanted) const {
 }
 
 std::string ModelType::head_of_class(std::string_view architecture_name) const {
-  const auto at = std::find_if(heads.begin(), heads.end(),
-                               [&](const HeadName& one) { return one.architecture == architecture_name; });
+  const auto at = std::find_if(heads.begin(), heads.end(), [&](const HeadName& one) {
+    return one.architecture == architecture_name && one.name != kEmbedding;
+  });
   return at != heads.end() ? at->name : "";
+}
+
+std::string ModelType::own_name(std::string_view name) const {
+  const auto is_weight = [this](const std::string& one) {
+    return std::any_of(weights.begin(), weights.end(), [&one](const WeightRule& rule) {
+      return std::any_of(rule.from.begin(), rule.from.end(),
+                         [&one](const std::string& from) { return number_in(from, one).has_value(); });
+    });
+  };
+  std::string own(name);
+  if (is_weight(own)) return own;
+  if (is_weight(prefix + own)) return prefix + own;
+  if (own.starts_with(prefix) && is_weight(own.substr(prefix.size()))) return own.substr(prefix.size());
+  return own;
 }
 
 const ModelType* find_model_type(std::string_view name, std::string_view head) {

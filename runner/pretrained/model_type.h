@@ -45,7 +45,8 @@ struct HeadName {
 /// The names that code has to know.
 inline constexpr const char *kCausalLm = "causal_lm", *kMaskedLm = "masked_lm", *kSeq2SeqLm = "seq2seq_lm",
                             *kSequenceClassification = "sequence_classification",
-                            *kTokenClassification = "token_classification";
+                            *kTokenClassification = "token_classification", *kEmbedding = "embedding",
+                            *kQuestionAnswering = "question_answering", *kMultipleChoice = "multiple_choice";
 
 /// What Transformers calls the problems of a head that tells labels of a text.
 inline constexpr const char *kOneLabel = "single_label_classification", *kSeveralLabels = "multi_label_classification",
@@ -72,9 +73,16 @@ struct ModelType {
   /// The rule of that tensor of the model; null where Transformers has none.
   const WeightRule* rule_of(std::string_view tensor) const;
   bool has_head(std::string_view name) const;
-  /// The head of that class; "" for a class of another kind.
+  /// The head of that class; "" for a class of another kind, and for the base model's: files of it say nothing of what
+  /// the model is to end with.
   std::string head_of_class(std::string_view architecture) const;
   bool is_language_model() const { return head == kCausalLm || head == kMaskedLm || head == kSeq2SeqLm; }
+  /// Whether it ends with classes or values, of a text or of each token.
+  bool tells_labels() const { return head == kSequenceClassification || head == kTokenClassification; }
+  /// Whether it ends with weights that are trained for a task, and that a file of another head does not have.
+  bool has_own_head() const { return !head.empty() && !is_language_model() && head != kEmbedding; }
+  /// The name that the class has for a tensor of a file, which was saved with the head or without it.
+  std::string own_name(std::string_view name) const;
 };
 
 /// Null for a type that roux does not know, or without that head. Without a name it is the head that a configuration

@@ -137,9 +137,10 @@ class Reader {
     if (!fragment_.measures.empty() && fragment_.kind != "loss" && fragment_.kind != "metric")
       error(*root.find("x-measures"), "x-measures applies to losses and metrics only");
     fragment_.records = text(root, "x-records");
-    const bool is_known = fragment_.records == "labelled" || fragment_.records == "pairs";
+    const bool is_known =
+        fragment_.records == "labelled" || fragment_.records == "pairs" || fragment_.records == "scores";
     if (!fragment_.records.empty() && (fragment_.kind != "loss" || !is_known))
-      error(*root.find("x-records"), "x-records applies to losses only, and is \"labelled\" or \"pairs\"");
+      error(*root.find("x-records"), "x-records applies to losses only, and is \"labelled\", \"pairs\" or \"scores\"");
     fragment_.target = text(root, "x-target");
     const bool is_target = fragment_.target == "classes" || fragment_.target == "values" ||
                            (fragment_.target == "labels" && fragment_.kind == "loss") ||

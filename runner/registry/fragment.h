@@ -99,7 +99,7 @@ struct Fragment {
   /// x-by-class of a metric: the key and its value with which it has a value for each class; empty: it has one.
   std::pair<std::string, std::string> by_class;
   std::string records;  ///< x-records of a loss: `labelled`, single records with a label; `pairs`, whatever
-                        ///< the head tells; "": any data
+                        ///< the head tells; `scores`, pairs of texts and how alike they are; "": any data
   std::string resync;   ///< x-resync: the effect of sending everything to a tracker again
   /// Of a tracker: one of them suffices; an empty list needs none; no list: it must be named explicitly.
   std::optional<std::vector<ToolSign>> configured_by;

@@ -17,7 +17,7 @@ std::string head_of(const Node& model) {
 
 std::string label_head_of(const Node& model) {
   const pretrained::ModelType* type = model.is_mapping() ? pretrained::model_type_of(model) : nullptr;
-  return type == nullptr || type->is_language_model() ? "" : type->head;
+  return type == nullptr || !type->tells_labels() ? "" : type->head;
 }
 
 DecoderStart decoder_start_of(const Node& model) {

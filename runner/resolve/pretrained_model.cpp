@@ -16,6 +16,7 @@
 #include "runner/pretrained/facts.h"
 #include "runner/pretrained/folder_writer.h"
 #include "runner/pretrained/model_type.h"
+#include "runner/pretrained/sentence_folder.h"
 #include "runner/resolve/model_head.h"
 
 namespace runner::resolve {
@@ -95,6 +96,12 @@ bool is_reward(const Node& recipe) {
   return head != nullptr && head->is_string() && head->as_string() == kReward;
 }
 
+/// Whether the recipe's model has a head of embeddings.
+bool is_embedding(const Node& model) {
+  const Node* head = model.find("head");
+  return head != nullptr && head->is_string() && head->as_string() == pretrained::kEmbedding;
+}
+
 /// Gives `model.head` what `init_from.head` says.
 void take_head(Node& recipe, Node* model, Diagnostics& diagnostics) {
   const Node* source = recipe.find("init_from");
@@ -124,6 +131,29 @@ void take_head(Node& recipe, Node* model, Diagnostics& diagnostics) {
   model->set("head", std::move(taken), head->location());
 }
 
+/// A value that the folder gives.
+void settle(Node& model, const char* key, Node value, const std::string& folder, const core::Location& location) {
+  if (!is_missing(model, key)) return;
+  value.add_history({"init_from: " + folder + "/modules.json", core::Origin::kSettled});
+  model.set(key, std::move(value), location);
+}
+
+/// Gives a model of embeddings what a Sentence Transformers folder says of it. The longest text, or nothing.
+std::optional<std::int64_t> take_sentence_folder(const Node& source, Node& model, Diagnostics& diagnostics) {
+  const std::string& folder = source.as_string();
+  if (!pretrained::is_sentence_folder(folder)) return std::nullopt;
+  if (!is_missing(model, "head") && !is_embedding(model)) return std::nullopt;
+  const auto found = pretrained::read_sentence_folder(folder);
+  if (!found) {
+    diagnostics.error(source.location(), found.failure().message, found.failure().hint);
+    return std::nullopt;
+  }
+  settle(model, "head", Node::string(pretrained::kEmbedding, source.location()), folder, source.location());
+  settle(model, "pooling", Node::string(found.value().pooling, source.location()), folder, source.location());
+  settle(model, "normalize", Node::boolean(found.value().normalize, source.location()), folder, source.location());
+  return found.value().max_seq_length;
+}
+
 /// Whether the model ends with something that can be trained.
 void check_head(const Node& model, const Node& config, Diagnostics& diagnostics) {
   const Node* head = model.find("head");
@@ -135,6 +165,10 @@ void check_head(const Node& model, const Node& config, Diagnostics& diagnostics)
 
 /// The loss that a language model has, or one with a head of labels, and why.
 std::pair<const char*, const char*> usual_loss(const Node& model) {
+  const std::string head = head_of(model);
+  if (head == pretrained::kEmbedding) return {"multiple_negatives", "a head of embeddings"};
+  if (head == pretrained::kQuestionAnswering) return {"answer_span", "a head of question answering"};
+  if (head == pretrained::kMultipleChoice) return {"cross_entropy", "a head of multiple choice"};
   const std::string problem = problem_type_of(model);
   if (problem.empty()) return {"cross_entropy", "a language model"};
   if (problem == pretrained::kRegression) return {"mse", "a head of values"};
@@ -255,6 +289,8 @@ void complete_pretrained(Node& recipe, Diagnostics& diagnostics) {
   }
   take_head(recipe, model, diagnostics);
   if (model == nullptr) return;
+  const std::optional<std::int64_t> longest =
+      source && !of_folder.empty() ? take_sentence_folder(*source, *model, diagnostics) : std::nullopt;
   const Node* const config = model->find("config");
   std::optional<Node> checked;
   if (config == nullptr || config->is_null()) {
@@ -266,7 +302,8 @@ void complete_pretrained(Node& recipe, Diagnostics& diagnostics) {
   }
   if (checked) check_head(*model, *checked, diagnostics);
   model->set("config", checked ? std::move(*checked) : Node::null(model->location()));
-  settle_lengths(recipe, positions_of(*model));
+  const std::int64_t positions = positions_of(*model);
+  settle_lengths(recipe, longest && (positions <= 0 || *longest < positions) ? *longest : positions);
   if (!of_folder.empty() && is_missing(recipe, "loss")) {
     const auto [type, why] = is_reward(recipe) ? std::pair(kReward, "a reward model") : usual_loss(*model);
     Node loss = Node::string(type, source->location());

@@ -17,6 +17,7 @@ import transformers
 from safetensors.torch import load_file, save_file
 from transformers.utils.logging import disable_progress_bar
 
+from cases import vectors
 from make import difference, read_batches
 
 ALLOWED = 1e-5  # of the largest logit
@@ -26,6 +27,10 @@ def by_batch(tensors, ids):
     """Of tensors by the number of their record. Padding is NaN, which difference() leaves out."""
     if "0" not in tensors:
         return tensors
+    if isinstance(json.loads(ids.read_text().splitlines()[0])["input_ids"][0], list):  # several texts
+        names = [name for name, texts in vectors.read_batches(ids) for _ in texts]
+        return {f"{name}/logits": torch.stack([tensors[str(number)] for number, of in enumerate(names) if of == name])
+                for name in vectors.LENGTHS}
     result = {}
     records = [json.loads(line) for line in ids.read_text().splitlines()]
     for name, has_mask in (("unpadded", False), ("padded", True)):
@@ -57,14 +62,22 @@ def main(folder, logits, ids=None):
     folder, logits = pathlib.Path(folder), pathlib.Path(logits)
     ids = pathlib.Path(ids) if ids else folder / "ids.jsonl"
     kind = getattr(transformers, json.loads((folder / "config.json").read_text())["architectures"][0])
+    has_vectors = (folder / "modules.json").exists()
+    more = {"add_pooling_layer": False} if has_vectors and kind.__name__ in ("BertModel", "RobertaModel") else {}
     model, loading = kind.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager",
-                                          output_loading_info=True)
+                                          output_loading_info=True, **more)
     model.config.use_cache = False
     errors = [f"{what}: {names}" for what, names in loading.items() if names]
     found = {}
     with torch.no_grad():
-        for name, batch in read_batches(ids):
-            found[f"{name}/logits"] = model.eval()(**without_labels(model, batch)).logits
+        for name, texts in vectors.read_batches(ids) if has_vectors else ():
+            found[f"{name}/logits"] = vectors.vectors(model.eval(), folder, texts)
+        has_choices = kind.__name__.endswith("ForMultipleChoice")
+        read = vectors.read_choices if has_choices else read_batches
+        for name, batch in () if has_vectors else read(ids):
+            output = model.eval()(**without_labels(model, batch))
+            found[f"{name}/logits"] = (torch.stack([output.start_logits, output.end_logits], dim=-1)
+                                       if "start_logits" in output else output.logits)
     if not logits.exists():
         save_file(found, logits)
     of_roux = by_batch(load_file(logits), ids)

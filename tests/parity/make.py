@@ -17,7 +17,11 @@ Each folder is one that Transformers loads, and beside that
                                            rounding, which AdamW turns into steps of any size
                         BATCH/generated    of a model with an encoder: 30 ids that follow greedily, [B, 30]
 
-in float32, without dropout, with the names of the model for causal language modelling, or of the one that HEADS names.
+of a folder of Sentence Transformers, whose name says `vectors`: records of several texts, `logits` [B, K, C], the
+vectors of each, and the loss by which each first text is to find its second one, cases/vectors.py. Of question answering
+(`spans`) `logits` are [B, T, 2], and of multiple choice (`choices`) [B, K].
+
+All in float32, without dropout, with the names of the model for causal language modelling, or of the one that HEADS names.
 Records of a head for classes have the labels of Transformers. Those of a model with an encoder have labels of a length
 of their own. rope.json holds frequencies.
 """
@@ -33,10 +37,12 @@ import tempfile
 import torch
 from safetensors.torch import load_file, save_file
 from transformers import (AutoConfig, AutoModel, AutoModelForCausalLM, AutoModelForMaskedLM,
-                          AutoModelForSeq2SeqLM, AutoModelForSequenceClassification, AutoModelForTokenClassification)
+                          AutoModelForMultipleChoice, AutoModelForQuestionAnswering, AutoModelForSeq2SeqLM,
+                          AutoModelForSequenceClassification, AutoModelForTokenClassification)
 from transformers.utils.logging import disable_progress_bar
 
-from cases.models import CASES, VOCABULARY
+from cases import vectors
+from cases.models import CASES, CHOICES, VECTORS, VOCABULARY
 from cases.rope import check_frequencies, frequencies
 from cases.written import generated
 
@@ -51,7 +57,8 @@ ROUNDING = 3e-6  # of the largest entry of all gradients
 
 # What a model has for a head, by the second part of the folder's name; others are for causal language modelling.
 HEADS = {"texts": AutoModelForSequenceClassification, "tags": AutoModelForTokenClassification,
-         "masked": AutoModelForMaskedLM}
+         "masked": AutoModelForMaskedLM, "spans": AutoModelForQuestionAnswering,
+         "choices": AutoModelForMultipleChoice, "vectors": AutoModel}
 
 
 def has_encoder(case):
@@ -63,6 +70,32 @@ def head_of(case):
     if has_encoder(case):
         return AutoModelForSeq2SeqLM
     return HEADS.get(case.split("-")[1], AutoModelForCausalLM)
+
+
+def without_pooler(case):
+    """These classes have a layer that vectors are not made by."""
+    return {"add_pooling_layer": False} if case in VECTORS and case.startswith(("bert", "roberta")) else {}
+
+
+def loss_and_logits(model, folder, case, batch):
+    if case in VECTORS:
+        found = vectors.vectors(model, folder, batch)
+        return vectors.loss(found), found
+    if case.split("-")[1] == "spans":
+        return span_loss(model, batch)
+    output = model(**batch)
+    return output.loss, output.logits
+
+
+def span_loss(model, batch):
+    """As Transformers computes it, where nothing is padding; padding is no place of an answer."""
+    labels = batch["labels"]
+    output = model(**{key: value for key, value in batch.items() if key != "labels"})
+    logits = torch.stack([output.start_logits, output.end_logits], dim=-1)
+    told = logits
+    if "attention_mask" in batch:
+        told = logits.masked_fill(batch["attention_mask"][:, :, None] == 0, -math.inf)
+    return sum(torch.nn.functional.cross_entropy(told[:, :, side], labels[:, side]) for side in (0, 1)) / 2, logits
 
 
 def seed_of(case):
@@ -122,7 +155,10 @@ def labelled(rows, config, case):
         length = len(row["input_ids"])
         if config.to_dict().get("type_vocab_size", 1) > 1:
             row["token_type_ids"] = [int(5 <= place < 12) for place in range(length)]
-        if head in ("tags", "masked"):
+        if head == "spans":
+            real = row["attention_mask"].index(0) if 0 in row.get("attention_mask", []) else length
+            row["labels"] = sorted(torch.randint(real, (2,), generator=generator).tolist())
+        elif head in ("tags", "masked"):
             count = config.num_labels if head == "tags" else VOCABULARY
             labels = torch.randint(count, (length,), generator=generator).tolist()
             mask = row.get("attention_mask", [1] * length)
@@ -143,7 +179,7 @@ def write_model(case, folder):
     fields = CASES[case]
     config = AutoConfig.for_model(case.split("-")[0], **copy.deepcopy(fields))  # it writes into what it is given
     kind = AutoModel if case == "gpt2-bare" else head_of(case)
-    model = kind.from_config(config, dtype=torch.float32)
+    model = kind.from_config(config, dtype=torch.float32, **without_pooler(case))
     if has_encoder(case) and fields.get("tie_word_embeddings") is False:
         # Transformers 5 ties them at first whatever the configuration says, and not those of a file that differ.
         model.lm_head.weight = torch.nn.Parameter(torch.empty_like(model.lm_head.weight))
@@ -158,7 +194,15 @@ def write_model(case, folder):
         (folder / "config.json").write_text(json.dumps(older, indent=2, sort_keys=True) + "\n")
     else:
         model.save_pretrained(folder)
-    lines = [json.dumps(record) for record in labelled(records(config, seed), config, case)]
+    if case in VECTORS:
+        texts, pooling, normalize = VECTORS[case]
+        vectors.write_folder(folder, config.hidden_size, pooling, normalize)
+        rows = vectors.records(config, seed, VOCABULARY, texts)
+    elif case in CHOICES:
+        rows = vectors.choice_records(config, seed, VOCABULARY, CHOICES[case])
+    else:
+        rows = labelled(records(config, seed), config, case)
+    lines = [json.dumps(record) for record in rows]
     (folder / "ids.jsonl").write_text("\n".join(lines) + "\n")
 
 
@@ -179,18 +223,20 @@ def read_batches(ids):
 
 def expected_results(folder, case, attention="eager"):
     results = {}
-    for name, batch in read_batches(folder / "ids.jsonl"):
+    read = vectors.read_batches if case in VECTORS else vectors.read_choices if case in CHOICES else read_batches
+    for name, batch in read(folder / "ids.jsonl"):
         # A model each: the dynamic kind of rope remembers the longest text.
-        model = head_of(case).from_pretrained(folder, dtype=torch.float32, attn_implementation=attention).train()
+        model = head_of(case).from_pretrained(folder, dtype=torch.float32, attn_implementation=attention,
+                                              **without_pooler(case)).train()
         model.config.use_cache = False
         optimizer = torch.optim.AdamW(model.parameters(), **ADAMW)
         for step in range(STEPS):
-            output = model(**batch)
+            loss, logits = loss_and_logits(model, folder, case, batch)
             optimizer.zero_grad()
-            output.loss.backward()
+            loss.backward()
             if step == 0:
-                results[f"{name}/logits"] = output.logits.detach()
-                results[f"{name}/loss"] = output.loss.detach()
+                results[f"{name}/logits"] = logits.detach()
+                results[f"{name}/loss"] = loss.detach()
                 gradients = {key: weight.grad.clone() for key, weight in model.named_parameters()}
                 if has_encoder(case):
                     results[f"{name}/generated"] = generated(model, batch)
@@ -227,8 +273,9 @@ def check(case, folder):
     with tempfile.TemporaryDirectory() as again:
         again = pathlib.Path(again)
         write_model(case, again)
-        names = {path.name for path in again.iterdir()}
-        committed = {path.name for path in folder.iterdir()} - {"expected.safetensors"}
+        names = {str(path.relative_to(again)) for path in again.rglob("*") if path.is_file()}
+        committed = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+        committed -= {"expected.safetensors"}
         errors += [f"{case}: not both made and committed: {name}" for name in sorted(names ^ committed)]
         for name in sorted(names & committed):
             if name.endswith(".safetensors"):

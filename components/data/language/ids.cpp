@@ -58,7 +58,13 @@ std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
   options.vocab_size = config.vocab_size;
   options.format.arrays = true;
   const bool has_head = inputs.labels == LabelKind::kMasked || are_targets(inputs.labels);
-  if (has_head) {
+  if (have_vectors(inputs.labels) || are_numbers(inputs.labels)) {
+    options.labels = inputs.labels;
+    options.parse = [kind = inputs.labels, needed = !inputs.new_rows](const std::string& line,
+                                                                      std::int64_t vocab_size) {
+      return ids_of_texts(line, vocab_size, kind, needed);
+    };
+  } else if (has_head) {
     options.labels = inputs.labels;
     options.parse = [kind = inputs.labels, needed = !inputs.new_rows](const std::string& line,
                                                                       std::int64_t vocab_size) {

@@ -7,8 +7,8 @@
 #include "components/data/block_location.h"
 #include "components/data/data.h"
 #include "components/data/language/encoded_text.h"
+#include "components/data/language/head_records.h"
 #include "components/data/language/jsonl_record.h"
-#include "components/data/language/labelled_text.h"
 #include "components/data/language/recipe_tokenizer.h"
 #include "components/data/language/source_text.h"
 #include "components/data/record/odd_roles.h"
@@ -445,47 +445,6 @@ bool fits_labels(const Config& config, const Inputs& inputs) {
   return fits;
 }
 
-/// False, with errors, where the set has keys of records without a label of a head.
-bool fits_head(const Config& config, const Inputs& inputs) {
-  bool fits = true;
-  const auto refuse = [&](const std::string& key, const std::string& why) {
-    fits = false;
-    inputs.diagnostics.error(
-        location_of(inputs.block, key),
-        "data." + inputs.name + "." + key + " is set, but the model's head tells labels of texts" + why,
-        "remove " + key);
-  };
-  if (config.loss_on != LossOn::kCompletion) refuse("loss_on", "");
-  if (config.train_on_eos != TrainOnEos::kTurn) refuse("train_on_eos", "");
-  if (!config.train_on_thinking) refuse("train_on_thinking", "");
-  if (config.chat_format && !config.chat_format->is_null()) refuse("chat_format", "");
-  if (config.roles) refuse("roles", "");
-  if (config.streaming && !inputs.new_rows) refuse("streaming", ", whose classes are known when all are read");
-  if (config.packing) refuse("packing", ", each of which is a row of its own");
-  if (!config.columns) return fits;
-  const auto& columns = *config.columns;
-  for (const auto& [name, column] : {std::pair{"prompt", &columns.prompt}, std::pair{"completion", &columns.completion},
-                                     std::pair{"chosen", &columns.chosen}, std::pair{"rejected", &columns.rejected},
-                                     std::pair{"messages", &columns.messages}, std::pair{"role", &columns.role},
-                                     std::pair{"content", &columns.content}, std::pair{"system", &columns.system},
-                                     std::pair{"tools", &columns.tools}}) {
-    if (!*column) continue;
-    fits = false;
-    inputs.diagnostics.error(
-        location_of(*inputs.block.find("columns"), name),
-        "data." + inputs.name + ".columns." + name + " is set, but the model's head tells labels of texts",
-        "name text, text_pair and label");
-  }
-  if (inputs.labels == LabelKind::kTags && columns.text_pair) {
-    fits = false;
-    inputs.diagnostics.error(
-        location_of(*inputs.block.find("columns"), "text_pair"),
-        "data." + inputs.name + ".columns.text_pair is set, but the model's head tells tags of words",
-        "name the field of the words as text, and that of the tags as label");
-  }
-  return fits;
-}
-
 /// False, with errors, where the set has keys that a model with an encoder does not ask for.
 bool fits_source(const Config& config, const Inputs& inputs) {
   bool fits = true;
@@ -534,16 +493,8 @@ std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
                              "add tokenizer: {type: file, path: FOLDER}, or init_from: FOLDER with one");
     return nullptr;
   }
-  const bool has_head = are_targets(inputs.labels);
-  if (has_head && !fits_head(config, inputs)) return nullptr;
-  if (!has_head && config.columns && config.columns->text_pair) {
-    inputs.diagnostics.error(location_of(*inputs.block.find("columns"), "text_pair"),
-                             "data." + inputs.name +
-                                 ".columns.text_pair is set, but the model has no head that reads "
-                                 "two texts",
-                             "add one, init_from: {path: FOLDER, head: sequence_classification}, or remove text_pair");
-    return nullptr;
-  }
+  const bool has_head = are_targets(inputs.labels) || have_vectors(inputs.labels);
+  if (!(has_head ? fits_head(config, inputs) : fits_no_head(config, inputs))) return nullptr;
   if (!has_head && config.columns && config.columns->text &&
       (config.columns->prompt || config.columns->completion || config.columns->messages || config.columns->chosen ||
        config.columns->rejected)) {
@@ -603,13 +554,8 @@ std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
     }
   }
   if (has_head) {
-    LabelColumns columns;
-    if (config.columns) {
-      columns = {config.columns->text.value_or(""), config.columns->text_pair.value_or(""),
-                 config.columns->label.value_or("")};
-    }
     const auto length = options.too_long == LongRecord::kCut ? options.max_seq_len : std::nullopt;
-    options.parse = LabelledTextEncoder(*tokenizer, std::move(columns), inputs.labels, length, !inputs.new_rows);
+    options.parse = encoder_of_head(config, inputs, *tokenizer, length);
   } else if (has_source) {
     const bool cuts = options.too_long == LongRecord::kCut;
     options.parse =
@@ -618,7 +564,9 @@ std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
   } else {
     options.parse = Encoder(*tokenizer, std::move(*chat), config, labelled);
   }
-  options.format = {.text_field = labelled || has_head || has_source ? "" : text_field_of(config), .arrays = true};
+  options.format = {.text_field = labelled || has_head || has_source ? "" : text_field_of(config),
+                    .arrays = true,
+                    .questions = inputs.labels == LabelKind::kSpans};
   options.parse_text = [tokenizer = *tokenizer](const std::string& text) { return encoded_text(*tokenizer, text); };
   if (inputs.name == "train") options.if_too_large = "set streaming: true, and training.max_steps";
   if (!config.streaming || inputs.new_rows) return make_record_set(options, inputs);

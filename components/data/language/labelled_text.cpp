@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "components/data/label/label_table.h"
+#include "components/data/language/encoded_text.h"
 #include "components/data/language/messages.h"
 #include "components/data/record/unread_fields.h"
 #include "components/tensor/tensor_spec.h"
@@ -102,31 +103,6 @@ LabelledTextEncoder::LabelledTextEncoder(std::shared_ptr<const tokenizer::Tokeni
       max_length_(max_length),
       reads_labels_(reads_labels) {}
 
-Result<Sequence> LabelledTextEncoder::encoded(const std::string& text, const std::string* pair, bool with_offsets,
-                                              std::vector<tokenizer::Offsets>& offsets) const {
-  const tokenizer::EncodeOptions options{.add_special_tokens = tokenizer_->settings().add_special_tokens,
-                                         .with_offsets = with_offsets};
-  const auto encode = [&](const std::optional<tokenizer::Truncation>& truncation) {
-    return pair != nullptr ? tokenizer_->encode_pair(text, *pair, options, truncation)
-                           : tokenizer_->encode(text, options, truncation);
-  };
-  auto encoding = encode(std::nullopt);
-  if (!encoding) return encoding.failure();
-  Sequence sequence;
-  const std::int64_t whole = std::ssize(encoding.value().ids);
-  if (max_length_ && whole > *max_length_) {
-    encoding = encode(tokenizer::Truncation{.max_length = static_cast<std::size_t>(*max_length_),
-                                            .side = tokenizer_->settings().truncation_side});
-    if (!encoding) return encoding.failure();
-    sequence.whole = whole;
-  }
-  if (encoding.value().ids.empty()) return Failure{"the text is empty", ""};
-  sequence.input = std::move(encoding.value().ids);
-  sequence.types = std::move(encoding.value().type_ids);
-  offsets = std::move(encoding.value().offsets);
-  return sequence;
-}
-
 /// Of each word its first token has the word's tag, and no other one, as Transformers' examples have it.
 Result<Sequence> LabelledTextEncoder::tagged(const Node& record, const Fields& fields) const {
   const Node& words = *record.find(fields.text);
@@ -155,7 +131,7 @@ Result<Sequence> LabelledTextEncoder::tagged(const Node& record, const Fields& f
     characters += static_cast<std::uint32_t>(runner::core::count_code_points(word.as_string()));
   }
   std::vector<tokenizer::Offsets> offsets;
-  auto sequence = encoded(text, nullptr, true, offsets);
+  auto sequence = encoded_whole(*tokenizer_, text, nullptr, max_length_, &offsets);
   if (!sequence) return sequence;
   std::vector<std::int32_t>& labels = sequence.value().labels;
   labels.assign(sequence.value().input.size(), static_cast<std::int32_t>(kPadTarget));
@@ -213,8 +189,7 @@ Result<Sequence> LabelledTextEncoder::operator()(const std::string& text, std::i
     if (!pair) return pair.failure();
     second = std::move(pair.value());
   }
-  std::vector<tokenizer::Offsets> unused;
-  auto sequence = encoded(first.value(), second ? &*second : nullptr, false, unused);
+  auto sequence = encoded_whole(*tokenizer_, first.value(), second ? &*second : nullptr, max_length_);
   if (!sequence) return sequence;
   sequence.value().unread = unread_fields(record, read, false);
   if (!reads_labels_) return sequence;

@@ -31,8 +31,6 @@ class LabelledTextEncoder {
 
  private:
   struct Fields;
-  runner::core::Result<Sequence> encoded(const std::string& text, const std::string* pair, bool with_offsets,
-                                         std::vector<tokenizer::Offsets>& offsets) const;
   runner::core::Result<Sequence> tagged(const runner::core::Node& record, const Fields& fields) const;
 
   std::shared_ptr<const tokenizer::Tokenizer> tokenizer_;

@@ -135,7 +135,7 @@ class Reader {
 
 /// Both directions list the fields of a record once. A field that is new belongs here.
 static_assert(sizeof(Sequence) ==
-              5 * sizeof(std::vector<std::int32_t>) + 4 * sizeof(std::size_t) + 3 * sizeof(std::vector<std::string>));
+              7 * sizeof(std::vector<std::int32_t>) + 4 * sizeof(std::size_t) + 3 * sizeof(std::vector<std::string>));
 template <typename Visitor, typename Record, typename Failure, typename Flag>
 void visit(Visitor& visitor, Record& record, Failure& failure, Flag& failed) {
   visitor.number(record.place.file);
@@ -149,7 +149,7 @@ void visit(Visitor& visitor, Record& record, Failure& failure, Flag& failed) {
     visitor.number(failure.exit_code);
   }
   for (auto* list : {&record.sequence.input, &record.sequence.labels, &record.sequence.mask, &record.sequence.types,
-                     &record.sequence.decoder}) {
+                     &record.sequence.decoder, &record.sequence.begins, &record.sequence.offsets}) {
     visitor.list(*list);
   }
   visitor.number(record.sequence.rejected_at);

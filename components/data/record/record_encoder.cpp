@@ -35,7 +35,8 @@ EncodedRecord RecordEncoder::encode(const RecordText& record) const {
   }
   encoded.sequence = std::move(sequence).value();
   Sequence& its = encoded.sequence;
-  for (const auto* list : {&its.input, &its.labels, &its.decoder}) encoded.id_max = largest(*list, encoded.id_max);
+  for (const auto* list : {&its.input, &its.decoder}) encoded.id_max = largest(*list, encoded.id_max);
+  if (!are_numbers(options_.labels)) encoded.id_max = largest(its.labels, encoded.id_max);
   encoded.type_max = largest(its.types, 0);
   encoded.length = its.longest();
   const bool has_own = options_.max_target_len.has_value();

@@ -40,7 +40,9 @@ class Reader {
         inputs_(inputs),
         threads_(static_cast<std::size_t>(std::max(1, at::get_num_threads()))) {
     read_.labels = options_.labels;
-    if (are_targets(options_.labels)) labels_.emplace(options_.labels, inputs);
+    if (are_targets(options_.labels) && !are_numbers(options_.labels)) {
+      labels_.emplace(options_.labels == LabelKind::kScores ? LabelKind::kValues : options_.labels, inputs);
+    }
   }
 
   std::optional<RecordsRead> read() {
@@ -195,12 +197,54 @@ class Reader {
     read_.class_names = labels_->names();
   }
 
+  /// Each window of a question is a sequence.
+  void keep_question(const EncodedRecord& record) {
+    const Sequence& all = record.sequence;
+    std::vector<std::int32_t> ends = all.begins;
+    ends.push_back(static_cast<std::int32_t>(all.input.size()));
+    const bool has_texts = !all.given.empty();
+    if (has_texts) add_question(record);
+    std::ptrdiff_t begin = 0;
+    for (std::size_t i = 0; i < ends.size(); ++i) {
+      const auto end = static_cast<std::ptrdiff_t>(ends[i]);
+      const auto part = [&](const std::vector<std::int32_t>& list) {
+        return list.empty() ? list : std::vector<std::int32_t>(list.begin() + begin, list.begin() + end);
+      };
+      Sequence window;
+      window.input = part(all.input);
+      window.mask = part(all.mask);
+      window.types = part(all.types);
+      window.labels = {all.labels[2 * i], all.labels[2 * i + 1]};
+      read_.add({.number = record.place.number, .file = record.place.file, .cut = record.cut}, window);
+      if (has_texts) {
+        Questions& questions = *read_.questions;
+        questions.windows.push_back({questions.all.size() - 1, questions.offsets.size()});
+        questions.offsets.insert(questions.offsets.end(), all.offsets.begin() + 2 * begin,
+                                 all.offsets.begin() + 2 * end);
+      }
+      begin = end;
+    }
+  }
+
+  void add_question(const EncodedRecord& record) {
+    const std::vector<std::string>& given = record.sequence.given;
+    if (read_.questions == nullptr) read_.questions = std::make_shared<Questions>();
+    Questions& questions = *read_.questions;
+    if (questions.contexts.empty() || questions.contexts.back() != given[1]) questions.contexts.push_back(given[1]);
+    questions.all.push_back({given[0], questions.contexts.size() - 1, {given.begin() + 2, given.end()}});
+    questions.some_have_none = questions.some_have_none || given.size() == 2;
+  }
+
   /// `sequence`: of the record, its labels as the table has them.
   void keep(const EncodedRecord& record, const Sequence& sequence) {
+    if (options_.labels == LabelKind::kSpans) return keep_question(record);
     read_.add(
         {.number = record.place.number, .file = record.place.file, .desirable = sequence.desirable, .cut = record.cut},
         sequence);
-    if (labels_ && options_.labels != LabelKind::kTags) return;
+    if ((labels_ && options_.labels != LabelKind::kTags) || are_numbers(options_.labels) ||
+        options_.labels == LabelKind::kTexts) {
+      return;
+    }
     const Stored& stored = read_.sequences.back();
     const std::span<const std::int32_t> target(read_.target(stored), static_cast<std::size_t>(stored.outputs));
     if (learns(target, static_cast<std::size_t>(stored.rejected_at))) return;
@@ -242,12 +286,21 @@ class Reader {
   /// Each record has the lists that the first one has, as all of a batch need them.
   bool has_all(const EncodedRecord& record, RecordErrors& errors) {
     const Sequence& ids = record.sequence;
-    const std::int64_t line = record.place.number;
+    const std::int64_t line = record.place.number,
+                       texts = options_.labels == LabelKind::kSpans ? 1 : std::ssize(ids.begins) + 1;
     const bool has_types = !ids.types.empty(), has_decoder = !ids.decoder.empty();
     if (!std::exchange(began_, true)) {
       read_.has_types = has_types;
       read_.has_decoder = has_decoder;
       read_.has_pairs = ids.is_pair();
+      read_.texts_each = texts;
+    }
+    if (texts != read_.texts_each) {
+      errors.add(line,
+                 counted_large(texts, "text", "texts") + ", and the first line of data." + inputs_.name + " has " +
+                     std::to_string(read_.texts_each),
+                 "give all lines as many texts, or name those that are read with columns");
+      return false;
     }
     if (const auto problem = encoder_.problem_of_kind(record, read_.has_pairs)) {
       errors.add(line, problem->message, problem->hint);

@@ -1,12 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 
 #include "components/data/data.h"
 #include "components/data/record/record_encoder.h"
 #include "components/data/record/sequence_rows.h"
+#include "components/tensor/questions.h"
 #include "components/tensor/tensor_spec.h"
 
 namespace components::data {
@@ -18,6 +20,7 @@ struct RecordsRead : SequenceRows {
   Account account;                         ///< of the split
   std::optional<TensorSpec> label_target;  ///< where labels are numbers of a record
   std::int64_t class_count = 0;            ///< of labels that are classes
+  std::shared_ptr<Questions> questions;    ///< of kSpans that are texts
   std::vector<std::string> class_names;    ///< of those; empty where they are numbers
 };
 

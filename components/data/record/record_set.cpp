@@ -20,6 +20,7 @@
 #include "components/data/text_utils.h"
 #include "components/tensor/positions.h"
 #include "components/tensor/preferences.h"
+#include "components/tensor/several_texts.h"
 #include "components/tensor/tensors.h"
 #include "runner/core/error.h"
 #include "runner/core/units.h"
@@ -69,6 +70,14 @@ void pack(RecordsRead& content, std::int64_t row_length) {
   content.sequences = std::move(packed);
 }
 
+/// Of records that have as many.
+std::vector<std::string> text_names_of(std::int64_t texts) {
+  if (texts == 1) return {"text"};
+  std::vector<std::string> names = {"anchor", "positive", "negative"};
+  names.resize(static_cast<std::size_t>(texts));
+  return names;
+}
+
 class RecordSet final : public TokenizedSet {
  public:
   RecordSet(BatchSpec signature, RecordsRead content, const RecordSetOptions& options)
@@ -77,7 +86,8 @@ class RecordSet final : public TokenizedSet {
         content_(std::move(content)),
         units_(options.units),
         fill_(options.fill) {
-    fill_.left = fill_.left && !content_.has_pairs && !content_.has_decoder;
+    fill_.left = fill_.left && !content_.has_pairs && !content_.has_decoder && !have_vectors(content_.labels) &&
+                 !are_numbers(content_.labels);
   }
 
   const BatchSpec& signature() const override { return signature_; }
@@ -87,9 +97,12 @@ class RecordSet final : public TokenizedSet {
   }
   std::int64_t tokens_per_sample() const override {
     if (signature_.padded()) return 0;
-    return row(0).outputs > 0 ? row(0).outputs : row(0).length;
+    return row(0).outputs > 0 && !are_numbers(content_.labels) ? row(0).outputs : row(0).length;
   }
-  std::int64_t predicted_positions(std::int64_t index) const override { return row(index).outputs; }
+  std::int64_t predicted_positions(std::int64_t index) const override {
+    return content_.labels == LabelKind::kSpans ? row(index).length : row(index).outputs;
+  }
+  const Questions* questions() const override { return content_.questions.get(); }
 
   void fetch(std::span<const std::int64_t> indices, TensorMap& batch) const override {
     std::vector<const Row*> rows;
@@ -98,8 +111,9 @@ class RecordSet final : public TokenizedSet {
   }
 
   double unigram_entropy() const override {
-    // The loss is of pairs, or of labels.
-    if (content_.has_pairs || are_targets(content_.labels)) return std::numeric_limits<double>::quiet_NaN();
+    // The loss is of pairs, of labels or of vectors.
+    if (content_.has_pairs || are_targets(content_.labels) || have_vectors(content_.labels))
+      return std::numeric_limits<double>::quiet_NaN();
     std::call_once(counted_, [this] {
       std::vector<std::int64_t> counts(static_cast<std::size_t>(signature_.at(kInput).vocab_size));
       for (const Stored& one : content_.sequences) {
@@ -119,8 +133,12 @@ class RecordSet final : public TokenizedSet {
     return counted_large(static_cast<std::int64_t>(paths().size()), "file", "files") + ", " +
            runner::core::format_bytes(content_.bytes) + ", " +
            counted_large(static_cast<std::int64_t>(content_.sequences.size()),
-                         content_.labels == LabelKind::kDesirable ? "labelled record" : "line",
-                         content_.labels == LabelKind::kDesirable ? "labelled records" : "lines") +
+                         content_.labels == LabelKind::kDesirable ? "labelled record"
+                         : content_.labels == LabelKind::kSpans   ? "window"
+                                                                  : "line",
+                         content_.labels == LabelKind::kDesirable ? "labelled records"
+                         : content_.labels == LabelKind::kSpans   ? "windows"
+                                                                  : "lines") +
            " of " + (range.varies() ? with_commas(range.least) + " to " : "") + with_commas(range.most) + " " + units_ +
            (content_.account.cut > 0 ? " (" + with_commas(content_.account.cut) + " cut)" : "") + packed();
   }
@@ -133,8 +151,10 @@ class RecordSet final : public TokenizedSet {
   std::vector<Part> parts_of(std::int64_t index) const override {
     std::vector<Part> parts;
     std::int64_t begin = 0;
-    for (const Stored& one : content_.of(row(index))) {
-      for (const std::int64_t length : {one.rejected_at, one.length - one.rejected_at}) {
+    const Row& its = row(index);
+    for (std::size_t i = its.first; i < its.first + its.count; ++i) {
+      const Stored& one = content_.sequences[i];
+      for (const std::int64_t length : content_.parts_of(i)) {
         if (length == 0) continue;
         parts.push_back({begin, length, Record{"line", one.number, paths()[one.file]}, one.cut});
         begin += length;
@@ -152,6 +172,7 @@ class RecordSet final : public TokenizedSet {
   }
   std::vector<std::string> target_names() const override {
     if (content_.are_single) return {"reward"};
+    if (have_vectors(content_.labels)) return text_names_of(content_.texts_each);
     return content_.labels == LabelKind::kClasses ? content_.class_names : std::vector<std::string>();
   }
 
@@ -196,7 +217,7 @@ BatchSpec signature_of(const RecordSetOptions& options, const Inputs& inputs, co
   const auto spec = [&](const char* name, std::int64_t vocabulary, const Range& range, bool of_target = false) {
     TensorSpec port{name, Dtype::kInt64, {kBatch, kTime}, false};
     port.vocab_size = vocabulary;
-    const std::int64_t sequences = content.has_pairs && !content.are_single ? 2 : 1;  // in a row
+    const std::int64_t sequences = content.has_pairs && !content.are_single ? 2 : content.texts_each;  // in a row
     const auto& limit = of_target && options.max_target_len ? options.max_target_len : options.max_seq_len;
     port.max_length = rounded_up(std::max(range.most, sequences * limit.value_or(0)), options.fill.multiple);
     port.padded = is_padded(range);
@@ -207,11 +228,17 @@ BatchSpec signature_of(const RecordSetOptions& options, const Inputs& inputs, co
   target.has_ignored = true;
   target.in_place = are_in_place(content.labels);
   if (content.label_target) target = *content.label_target;
+  if (are_numbers(content.labels)) {
+    target = {kTarget, Dtype::kInt64, {kBatch}, false};
+    if (content.labels == LabelKind::kSpans) target.shape.push_back(2);
+    if (content.labels == LabelKind::kChoices) target.num_classes = content.texts_each;
+  }
   if (content.labels == LabelKind::kTags) {
     target.vocab_size = 0;
     target.num_classes = content.class_count;
   }
-  signature.tensors = {spec(kInput, vocab_size, inputs_range), target};
+  signature.tensors = {spec(kInput, vocab_size, inputs_range)};
+  if (content.labels != LabelKind::kTexts) signature.tensors.push_back(target);
   if (any(&Stored::masked) || is_padded(inputs_range) || options.always_mask ||
       (train != nullptr && train->find(kAttentionMask) != nullptr)) {
     TensorSpec mask = spec(kAttentionMask, 0, inputs_range);
@@ -221,8 +248,13 @@ BatchSpec signature_of(const RecordSetOptions& options, const Inputs& inputs, co
     signature.tensors.push_back(mask);
   }
   // A model that reads them of packed rows reads them of all sets.
-  if (options.packing || content.has_pairs || (train != nullptr && train->find(kPositions) != nullptr)) {
+  if (options.packing || content.has_pairs || content.texts_each > 1 ||
+      (train != nullptr && train->find(kPositions) != nullptr)) {
     signature.tensors.push_back(spec(kPositions, 0, inputs_range));
+  }
+  if (content.texts_each > 1 || (train != nullptr && train->find(kTextsAt) != nullptr)) {
+    signature.tensors.push_back({kTextsAt, Dtype::kInt64, {kBatch, content.texts_each}, false});
+    signature.find(kPositions)->max_length = std::max(options.max_seq_len.value_or(0), content.longest_text());
   }
   if (content.has_pairs) {
     add_pair_tensors(signature, options.max_seq_len.value_or(0), content.are_single);
@@ -297,6 +329,9 @@ std::shared_ptr<Dataset> make_record_set(const RecordSetOptions& options, const 
   const RecordEncoder encoder(options, "data." + inputs.name, *known > 0 ? *known : kVocabularyMax);
   std::optional<RecordsRead> content = read_records(encoder, inputs);
   if (!content || !fits_types(*content, inputs) || !make_rows(*content, encoder, inputs)) return nullptr;
+  if (content->questions != nullptr && inputs.train != nullptr && inputs.train->questions() != nullptr) {
+    content->questions->some_have_none = inputs.train->questions()->some_have_none;
+  }
   BatchSpec signature = signature_of(options, inputs, *content, *known > 0 ? *known : content->id_max + 1);
   if (!fits_training_set(signature, inputs)) return nullptr;
   return std::make_shared<RecordSet>(std::move(signature), std::move(*content), options);

@@ -1,8 +1,11 @@
 #include "components/data/record/record_source.h"
 
 #include <algorithm>
+#include <iterator>
+#include <vector>
 
 #include "components/data/csv/csv_rows.h"
+#include "components/data/label/squad_file.h"
 #include "components/data/record/array_records.h"
 #include "components/data/record/unread_fields.h"
 #include "components/data/text_utils.h"
@@ -128,6 +131,25 @@ class TableRecords final : public RecordSource {
   std::string line_;
 };
 
+/// A place counts questions.
+class SquadRecords final : public RecordSource {
+ public:
+  SquadRecords(const std::string& path, const Place& start) : records_(squad_records(path)), at_(start.offset) {}
+
+  std::optional<std::string_view> next() override {
+    if (at_ >= std::ssize(records_)) return std::nullopt;
+    return records_[static_cast<std::size_t>(at_++)];
+  }
+  bool is_text() const override { return false; }
+  std::int64_t number() const override { return at_; }
+  Place end() const override { return {at_, at_}; }
+  bool is_far(std::int64_t) const override { return false; }
+
+ private:
+  std::vector<std::string> records_;
+  std::int64_t at_;
+};
+
 bool is_blank(std::string_view line) { return line.find_first_not_of(" \t\r") == std::string_view::npos; }
 
 }  // namespace
@@ -137,6 +159,7 @@ std::unique_ptr<RecordSource> RecordSource::open(const std::string& path, const 
   if (runner::core::is_table_path(path)) return std::make_unique<TableRecords>(path, start, format.text_field);
   if (is_csv_path(path)) return std::make_unique<CsvRecords>(path, start);
   if (format.arrays && is_json_array(path)) return array_records(path, start);
+  if (format.questions && is_squad_file(path)) return std::make_unique<SquadRecords>(path, start);
   return std::make_unique<Lines>(path, start);
 }
 
@@ -158,6 +181,13 @@ RecordTotals count_records(const std::string& path, const RecordFormat& format) 
     const auto source = array_records(path, {});
     while (source->next()) ++totals.records;
     totals.bytes = source->end().offset;
+    return totals;
+  }
+  if (format.questions && is_squad_file(path)) {
+    for (const std::string& question : squad_records(path)) {
+      ++totals.records;
+      totals.bytes += std::ssize(question);
+    }
     return totals;
   }
   Lines source(path, {});

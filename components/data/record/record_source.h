@@ -15,7 +15,8 @@ struct RecordFormat {
   /// Rows of a table with texts in this column, and without another that may mean something (may_be_unread()), are
   /// these texts; "" for none.
   std::string text_field;
-  bool arrays = false;  ///< a file may be an array of records: is_json_array()
+  bool arrays = false;     ///< a file may be an array of records: is_json_array()
+  bool questions = false;  ///< a file may have SQuAD's layout: is_squad_file()
 };
 
 /// The records of a file one after the other, as texts: the lines of a file of JSON lines, the elements of a JSON

@@ -67,7 +67,15 @@ std::string length_problem(const char* key, const std::vector<std::int32_t>& lis
 std::int64_t Sequence::longest() const { return std::max(input_length(), decoder_length()); }
 
 std::int64_t Sequence::input_length() const {
-  return std::max(whole, static_cast<std::int64_t>(std::max(rejected_at, input.size() - rejected_at)));
+  std::size_t longest = std::max(rejected_at, input.size() - rejected_at);
+  if (!begins.empty()) {
+    longest = input.size() - static_cast<std::size_t>(begins.back());
+    for (std::size_t i = 0, from = 0; i < begins.size(); ++i) {
+      longest = std::max(longest, static_cast<std::size_t>(begins[i]) - from);
+      from = static_cast<std::size_t>(begins[i]);
+    }
+  }
+  return std::max(whole, static_cast<std::int64_t>(longest));
 }
 
 std::int64_t Sequence::decoder_length() const {
@@ -99,6 +107,17 @@ bool learns(std::span<const std::int32_t> target, std::size_t rejected_at) {
     return std::any_of(part.begin(), part.end(), [](std::int32_t id) { return id != kPadTarget; });
   };
   return rejected_at == 0 ? any(target) : any(target.first(rejected_at)) && any(target.subspan(rejected_at));
+}
+
+Sequence texts_of(const std::vector<Sequence>& texts) {
+  Sequence all;
+  for (const Sequence& text : texts) {
+    if (!all.input.empty()) all.begins.push_back(static_cast<std::int32_t>(all.input.size()));
+    all.input.insert(all.input.end(), text.input.begin(), text.input.end());
+    all.types.insert(all.types.end(), text.types.begin(), text.types.end());
+    all.whole = std::max(all.whole, text.whole);
+  }
+  return all;
 }
 
 Sequence pair_of(Sequence chosen, const Sequence& rejected) {

@@ -23,9 +23,12 @@ struct Sequence {
   std::vector<std::int32_t> decoder;  ///< [M]; empty: not given
   /// Of a pair, where the rejected sequence begins behind the chosen one; both have input and labels alone. 0: no pair.
   std::size_t rejected_at = 0;
+  std::vector<std::int32_t> begins;  ///< of several texts, one behind the other: where each but the first begins
+  /// [2 N]: of a question about a context, where each id begins and ends in the context, in characters; -1: not in it.
+  std::vector<std::int32_t> offsets;
   bool desirable = true;  ///< of a labelled record, its label
   /// Of a record that a head tells, its labels, as label_text() writes them. Of tags, `labels` has places in this list,
-  /// one for each id, or kPadTarget.
+  /// one for each id, or kPadTarget. Of a question: its id, its context, and its answers.
   std::vector<std::string> given;
   std::int64_t whole = 0;              ///< ids that it had before it was cut in encoding; 0: it was not
   std::int64_t whole_decoder = 0;      ///< the same of `decoder`
@@ -33,8 +36,8 @@ struct Sequence {
   std::vector<std::string> unread;     ///< fields of its record that mean something and are not read
 
   bool is_pair() const { return rejected_at > 0; }
-  std::int64_t longest() const;         ///< of input and decoder, before it was cut; of a pair the longer sequence
-  std::int64_t input_length() const;    ///< before it was cut; of a pair that of the longer sequence
+  std::int64_t longest() const;         ///< of input and decoder, before it was cut
+  std::int64_t input_length() const;    ///< before it was cut; of several texts that of the longest
   std::int64_t decoder_length() const;  ///< before it was cut
   /// Leaves the first `length` positions, or the last ones; of a pair, of each of the two.
   void cut(std::int64_t length, bool first = true);
@@ -49,6 +52,9 @@ struct Sequence {
 
 /// Whether anything of a target counts; of a pair, of both of its sequences. `rejected_at`: as Sequence has it.
 bool learns(std::span<const std::int32_t> target, std::size_t rejected_at);
+
+/// Ids alone, at least one each.
+Sequence texts_of(const std::vector<Sequence>& texts);
 
 /// Both with input and labels, at least one position each.
 Sequence pair_of(Sequence chosen, const Sequence& rejected);

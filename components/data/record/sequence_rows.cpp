@@ -7,6 +7,7 @@
 
 #include "components/tensor/positions.h"
 #include "components/tensor/preferences.h"
+#include "components/tensor/several_texts.h"
 #include "components/tensor/tensors.h"
 
 // B: samples of the batch   T: ids of the longest one   D: its decoder ids   M: D where there are any, else T
@@ -40,24 +41,37 @@ at::Tensor padded(const SequenceRows& all, Rows rows, std::int64_t width, at::Sc
   return tensor;
 }
 
-/// kPositions of these rows. What is filled goes on counting or, in front, counts by itself; behind pairs, which are
-/// longer than what a model sees at once, it restarts at `limit`.
+/// kPositions of these rows. What is filled goes on counting or, in front, counts by itself; behind pairs and several
+/// texts, which are longer than what a model sees at once, it restarts at `limit`.
 at::Tensor positions_of(const SequenceRows& all, Rows rows, std::int64_t width, std::int64_t limit, bool fill_left) {
   at::Tensor tensor = at::empty({static_cast<std::int64_t>(rows.size()), width}, at::kLong);
   auto* to = tensor.mutable_data_ptr<std::int64_t>();
+  const bool has_parts = all.has_pairs || all.texts_each > 1;
   for (const Row* row : rows) {
     std::int64_t* const end = to + width;
     if (fill_left) {
       std::iota(to, end - row->length, std::int64_t{0});
       to = end - row->length;
     }
-    for (const Stored& stored : all.of(*row)) {
-      for (const std::int64_t part : {stored.rejected_at, stored.length - stored.rejected_at}) {
+    for (std::size_t i = row->first; i < row->first + row->count; ++i) {
+      for (const std::int64_t part : all.parts_of(i)) {
         std::iota(to, to + part, std::int64_t{0});
         to += part;
       }
     }
-    for (std::int64_t next = to[-1] + 1; to < end; ++next) *to++ = all.has_pairs ? next % limit : next;
+    for (std::int64_t next = to[-1] + 1; to < end; ++next) *to++ = has_parts ? next % limit : next;
+  }
+  return tensor;
+}
+
+/// kTextsAt of these rows.
+at::Tensor texts_at_of(const SequenceRows& all, Rows rows) {
+  at::Tensor tensor = at::empty({static_cast<std::int64_t>(rows.size()), all.texts_each}, at::kLong);
+  auto* to = tensor.mutable_data_ptr<std::int64_t>();
+  for (const Row* row : rows) {
+    *to++ = 0;
+    const auto further = static_cast<std::size_t>(all.texts_each - 1);
+    to = std::copy_n(all.text_begins.data() + row->first * further, further, to);
   }
   return tensor;
 }
@@ -113,7 +127,7 @@ void SequenceRows::add(Stored stored, const Sequence& ids) {
   stored.at = static_cast<std::int64_t>(values.size());
   stored.length = static_cast<std::int64_t>(ids.input.size());
   stored.rejected_at = static_cast<std::int64_t>(ids.rejected_at);
-  const bool is_label = are_targets(labels) || labels == LabelKind::kMasked;
+  const bool is_label = are_targets(labels) || labels == LabelKind::kMasked || labels == LabelKind::kTexts;
   const std::vector<std::int32_t> target = is_label                         ? ids.labels
                                            : labels == LabelKind::kUnmasked ? ids.own_target()
                                                                             : ids.target();
@@ -125,7 +139,30 @@ void SequenceRows::add(Stored stored, const Sequence& ids) {
     values.insert(values.end(), list->begin(), list->end());
   }
   if (stored.masked) values.insert(values.end(), ids.mask.begin(), ids.mask.end());
+  text_begins.insert(text_begins.end(), ids.begins.begin(), ids.begins.end());
   sequences.push_back(stored);
+}
+
+std::vector<std::int64_t> SequenceRows::parts_of(std::size_t sequence) const {
+  const Stored& stored = sequences[sequence];
+  if (texts_each == 1) return {stored.rejected_at, stored.length - stored.rejected_at};
+  std::vector<std::int64_t> parts;
+  const auto further = static_cast<std::size_t>(texts_each - 1);
+  std::int64_t from = 0;
+  for (std::size_t i = sequence * further; i < (sequence + 1) * further; ++i) {
+    parts.push_back(text_begins[i] - from);
+    from = text_begins[i];
+  }
+  parts.push_back(stored.length - from);
+  return parts;
+}
+
+std::int64_t SequenceRows::longest_text() const {
+  std::int64_t longest = 0;
+  for (std::size_t i = 0; i < sequences.size(); ++i) {
+    for (const std::int64_t part : parts_of(i)) longest = std::max(longest, part);
+  }
+  return longest;
 }
 
 void SequenceRows::take_as_pairs() {
@@ -148,13 +185,23 @@ void SequenceRows::write(Rows rows, const BatchSpec& signature, const RowFill& f
         [&](const Stored& one, std::int64_t* to) { return std::copy_n((this->*of)(one), one.*count, to); });
   };
   batch.set(kInput, copied(length, fill.id, &SequenceRows::input, &Stored::length));
-  batch.set(kTarget, numbers_each > 0 ? numbers_of(*this, rows, signature.at(kTarget))
-                                      : copied(outputs, kPadTarget, &SequenceRows::target, &Stored::outputs));
+  if (numbers_each > 0) {
+    batch.set(kTarget, numbers_of(*this, rows, signature.at(kTarget)));
+  } else if (are_numbers(labels)) {
+    const std::int64_t each = rows.front()->outputs;
+    const at::Tensor target = padded<std::int64_t>(
+        *this, rows, each, at::kLong, {kPadTarget, false},
+        [this](const Stored& one, std::int64_t* to) { return std::copy_n(this->target(one), one.outputs, to); });
+    batch.set(kTarget, labels == LabelKind::kChoices ? target.squeeze(1) : target);
+  } else if (signature.find(kTarget) != nullptr) {
+    batch.set(kTarget, copied(outputs, kPadTarget, &SequenceRows::target, &Stored::outputs));
+  }
   if (signature.find(kAttentionMask) != nullptr) batch.set(kAttentionMask, mask_of(*this, rows, length, fill.left));
   if (const TensorSpec* positions = signature.find(kPositions)) {
     batch.set(kPositions, positions_of(*this, rows, length, positions->max_length, fill.left));
   }
   if (has_types) batch.set(kTokenTypes, copied(length, 0, &SequenceRows::types, &Stored::length));
+  if (signature.find(kTextsAt) != nullptr) batch.set(kTextsAt, texts_at_of(*this, rows));
   if (has_pairs) batch.set(kRejectedAt, rejected_at_of(*this, rows));
   if (labels == LabelKind::kDesirable) batch.set(kDesirable, desirable_of(*this, rows));
   if (has_decoder) batch.set(kDecoderInput, copied(outputs, fill.id, &SequenceRows::decoder, &Stored::outputs));

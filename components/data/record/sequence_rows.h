@@ -51,6 +51,8 @@ struct SequenceRows {
   /// Of labels that are one or several numbers of a record, those of each sequence [numbers_each].
   std::vector<float> numbers;
   std::int64_t numbers_each = 0;
+  std::int64_t texts_each = 1;            ///< of each sequence, K; more than one: rows are one sequence each
+  std::vector<std::int32_t> text_begins;  ///< [sequences, K - 1]: where each text but the first begins
 
   std::span<const Stored> of(const Row& row) const { return {sequences.data() + row.first, row.count}; }
   const std::int32_t* input(const Stored& stored) const { return values.data() + stored.at; }
@@ -58,6 +60,11 @@ struct SequenceRows {
   const std::int32_t* types(const Stored& stored) const { return target(stored) + stored.outputs; }
   const std::int32_t* decoder(const Stored& stored) const { return types(stored) + (has_types ? stored.length : 0); }
   const std::int32_t* mask(const Stored& stored) const { return decoder(stored) + (has_decoder ? stored.outputs : 0); }
+
+  /// Lengths of the parts of a sequence that do not see each other: both of a pair, or its texts.
+  std::vector<std::int64_t> parts_of(std::size_t sequence) const;
+  /// The most ids that a text has.
+  std::int64_t longest_text() const;
 
   /// Appends a sequence; `stored` says where it comes from, the rest of it is filled in.
   void add(Stored stored, const Sequence& ids);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -36,6 +37,17 @@ class MeanTextScores : public TextMetric {
   void judge_text(const std::string& told, const std::string& right) final {
     const std::vector<double> found = scores(told, right);
     for (std::size_t i = 0; i < sums_.size(); ++i) sums_[i].add(found[i]);
+    ++texts_;
+  }
+  bool judges_answers() const final { return true; }
+  /// As SQuAD judges answers: each score is the best one.
+  void judge_answer(const std::string& told, std::span<const std::string> right) final {
+    std::vector<double> best(sums_.size(), 0.0);
+    for (const std::string& one : right) {
+      const std::vector<double> found = scores(told, one);
+      for (std::size_t i = 0; i < best.size(); ++i) best[i] = std::max(best[i], found[i]);
+    }
+    for (std::size_t i = 0; i < sums_.size(); ++i) sums_[i].add(best[i]);
     ++texts_;
   }
   std::vector<double> values() const final {

@@ -21,8 +21,9 @@ void add_predict(Command app, Session& session) {
   accept_only(
       command
           .add_option("--return", flags->request.returns,
-                      "Instead of rows, of each sample: logits, probabilities, embeddings (what the output is a "
-                      "projection of), labels (the most probable) or loss, as index, shape and values")
+                      "Instead of rows, of each sample: logits, probabilities, embeddings (of a head of embeddings "
+                      "the output, else what it is a projection of), labels (the most probable) or loss, as index, "
+                      "shape and values")
           .type_name("WHAT"),
       {"logits", "probabilities", "embeddings", "labels", "loss"});
   add_output(command, flags->request.output, "File to write; standard output by default");

@@ -87,6 +87,8 @@ Node PredictionFile::row_of(const engine::Prediction& prediction) const {
       if (!prediction.targets.empty()) row.set("target", values_of(prediction.targets));
       break;
     case engine::Prediction::Kind::kTokens: row.set("tokens", Node::integer(prediction.tokens)); break;
+    case engine::Prediction::Kind::kAnswer: add_answer(row, prediction); break;
+    case engine::Prediction::Kind::kVectors: add_vectors(row, prediction); break;
     case engine::Prediction::Kind::kTensor: break;  // ReturnedTensors writes those
   }
   for (const auto& [name, text] : prediction.kept) {
@@ -119,6 +121,40 @@ void PredictionFile::add_classes(Node& row, const engine::Prediction& prediction
   row.set("prediction", list(prediction.classes));
   if (names_.has_target) row.set("target", list(prediction.target_classes));
   if (prediction.kind == engine::Prediction::Kind::kClasses) row.set("probabilities", probabilities_of(prediction));
+}
+
+void PredictionFile::add_answer(Node& row, const engine::Prediction& prediction) const {
+  row.set("prediction", Node::string(prediction.answer));
+  row.set("score", Node::floating(prediction.probability));
+  if (!names_.has_target) return;
+  std::vector<Node> right;
+  for (const std::string& one : prediction.answers) right.push_back(Node::string(one));
+  Node all = Node::sequence(std::move(right));
+  row.set("target", format_ == kCsv ? Node::string(core::to_json(all, -1)) : std::move(all));
+}
+
+/// `embedding` of a record's only text, else `embeddings` by the names of its texts.
+void PredictionFile::add_vectors(Node& row, const engine::Prediction& prediction) const {
+  const auto width = static_cast<std::size_t>(prediction.shape.back());
+  const std::size_t texts = prediction.values.size() / width;
+  Node named = Node::mapping();
+  for (std::size_t i = 0; i < texts; ++i) {
+    std::vector<Node> numbers;
+    for (std::size_t k = 0; k < width; ++k) {
+      numbers.push_back(Node::floating(static_cast<float>(prediction.values[i * width + k])));
+    }
+    Node vector = Node::sequence(std::move(numbers));
+    if (texts == 1) {
+      row.set("embedding", std::move(vector));
+    } else {
+      named.set(names_.targets.at(i), std::move(vector));
+    }
+  }
+  if (texts > 1 && format_ != kCsv) row.set("embeddings", std::move(named));
+  for (std::size_t i = 0; texts > 1 && format_ == kCsv && i < texts; ++i) {
+    row.set("embedding_" + names_.targets.at(i), *named.find(names_.targets.at(i)));
+  }
+  if (!prediction.targets.empty()) row.set("target", Node::floating(prediction.targets.front()));
 }
 
 Node PredictionFile::probabilities_of(const engine::Prediction& prediction) const {

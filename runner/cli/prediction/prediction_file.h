@@ -31,6 +31,8 @@ class PredictionFile final : public engine::PredictionSink {
   core::Node row_of(const engine::Prediction& prediction) const;
   void add_classes(core::Node& row, const engine::Prediction& prediction) const;
   core::Node probabilities_of(const engine::Prediction& prediction) const;
+  void add_answer(core::Node& row, const engine::Prediction& prediction) const;
+  void add_vectors(core::Node& row, const engine::Prediction& prediction) const;
   void add_class(core::Node& row, const engine::Prediction& prediction) const;
   core::Node values_of(const std::vector<double>& values) const;
   bool is_target(const std::string& name) const;

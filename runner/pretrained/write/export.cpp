@@ -28,6 +28,7 @@
 #include "runner/pretrained/folder_writer.h"
 #include "runner/pretrained/model_config.h"
 #include "runner/pretrained/model_type.h"
+#include "runner/pretrained/sentence_folder.h"
 #include "runner/pretrained/write/merge.h"
 
 namespace runner::pretrained {
@@ -197,6 +198,26 @@ std::vector<const Node*> adapters_of(const Node& resolved) {
   return blocks;
 }
 
+/// With its head. The class of a model without one says nothing of what it is read for.
+const ModelType& type_of(const Node& resolved, const Node& config) {
+  const ModelType* own = model_type_of(*resolved.find("model"));
+  return own != nullptr && own->head == kEmbedding ? *own : model_type_of_config(config);
+}
+
+/// What the recipe says of the vectors of texts.
+SentenceFolder vectors_of(const Node& resolved) {
+  const Node& model = *resolved.find("model");
+  const Node *pooling = model.find("pooling"), *normalize = model.find("normalize");
+  const Node* length = resolved.at_path("data.train.max_seq_len");
+  SentenceFolder folder;
+  folder.pooling = pooling != nullptr && pooling->is_string()
+                       ? pooling->as_string()
+                       : Facts(*model_type_of(model), *model.find("config")).text("output.pool");
+  folder.normalize = normalize == nullptr || !normalize->is_bool() || normalize->as_bool();
+  if (length != nullptr && length->is_integer()) folder.max_seq_length = length->as_integer();
+  return folder;
+}
+
 /// In the exported folder, as PEFT's save_pretrained has it: the default adapter lies in that itself.
 std::string in_folder_of(const Node& block, const char* file) {
   const std::string name = adapter_of_block(block);
@@ -216,7 +237,7 @@ class Writer {
         request_.resolved, [this](const std::string& name) { return shape_of(name); }, request_.labels);
     if (!config) throw RunError(config.failure().message, config.failure().hint, core::kExitUsage);
     config_ = config.value();
-    type_ = &model_type_of_config(config_);
+    type_ = &type_of(request_.resolved, config_);
     done_.model_type = type_->name;
     done_.source = source_folder(request_.resolved);
     tokenizer_ = tokenizer_folder(request_.resolved);
@@ -266,9 +287,16 @@ class Writer {
     FolderWriter folder({request_.folder, request_.force, done_.bytes, sources()});
     folder.write_model(written, request_.shard_bytes_max);
     folder.write_text(kConfigFile, config_text(config_, *type_, written.front().bytes.dtype));
+    if (type_->head == kEmbedding) {
+      for (const auto& [name, text] : sentence_files(vectors_of(request_.resolved), config_width())) {
+        folder.write_text(name, text);
+      }
+    }
     copy_from_source(folder);
     done_.files = folder.finish();
   }
+
+  std::int64_t config_width() const { return Facts(*type_, config_).integer("width"); }
 
   std::vector<std::string> sources() const {
     return {request_.tensors, request_.adapter, done_.source, request_.base ? request_.base->source : ""};
@@ -325,7 +353,7 @@ class Writer {
     for (const WrittenTensor& tensor : tensors_) trained.insert(tensor.bytes.name);
     for (WrittenTensor& tensor : there) {
       std::string& name = tensor.bytes.name;
-      if (!is_weight(name)) name = type_->prefix + name;  // of a file of the base model
+      name = type_->own_name(name);  // the file may be of another head
       if (is_weight(name) && !trained.contains(name)) tensors_.push_back(std::move(tensor));
     }
   }

@@ -248,7 +248,8 @@ core::Result<std::vector<WrittenTensor>> Merge::apply(const std::vector<WrittenT
     const TensorBytes& tensor = written.bytes;
     const bool whole = tensor.name.starts_with(type_.prefix);
     std::string name = tensor.name;
-    const std::string other = whole ? name : type_.prefix + name;  // saved without the head
+    const std::string own = type_.own_name(name);
+    const std::string other = whole || own != name ? own : type_.prefix + name;  // saved without the head, or with it
     const std::string module = other.ends_with(kWeight) ? other.substr(0, other.size() - kWeight.size()) : "";
     if (const auto pair = pairs_.find(module); pair != pairs_.end()) {
       used.insert(module);

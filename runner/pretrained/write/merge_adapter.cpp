@@ -83,9 +83,8 @@ std::vector<WrittenTensor> of_head(const ModelType& type, const std::vector<Writ
   std::vector<WrittenTensor> all;
   std::set<std::string> names;
   for (WrittenTensor tensor : merged) {
-    std::string name = tensor.bytes.name;
-    if (!is_weight(type, name)) name = type.prefix + name;  // of a file of the base model
-    if (!is_weight(type, name)) continue;                   // of the base's own head
+    std::string name = type.own_name(tensor.bytes.name);
+    if (!is_weight(type, name)) continue;  // of the base's own head
     names.insert(name);
     tensor.bytes.name = std::move(name);
     all.push_back(std::move(tensor));
@@ -117,7 +116,7 @@ std::string config_text(const std::string& base, const std::string& dtype, const
 
 /// Of a head for labels; 0 for another one.
 std::int64_t labels_of(const ModelType& type, const std::vector<WrittenTensor>& tensors) {
-  if (!has_head_of_labels(type)) return 0;
+  if (!type.tells_labels()) return 0;
   const std::string& weight = type.rule_of("head.weight")->from.front();
   const auto at = std::find_if(tensors.begin(), tensors.end(),
                                [&weight](const WrittenTensor& tensor) { return tensor.bytes.name == weight; });

@@ -10,6 +10,7 @@
 #include "runner/core/metric_direction.h"
 #include "runner/core/text/suggest.h"
 #include "runner/core/text/text.h"
+#include "runner/pretrained/model_type.h"
 #include "runner/registry/wording.h"
 
 namespace runner::resolve {
@@ -221,6 +222,16 @@ void metrics_of_texts(SettledTree& tree) {
   const Node* metrics = tree.value("eval.metrics");
   if (metrics == nullptr || !metrics->is_sequence() || tree.was_refused("eval.generate")) return;
   const bool generates = tree.value("eval.generate") != nullptr;
+  const Node* model = tree.value("model");
+  const pretrained::ModelType* type_of_model =
+      model != nullptr && model->is_mapping() ? pretrained::model_type_of(*model) : nullptr;
+  const bool answers = type_of_model != nullptr && type_of_model->head == pretrained::kQuestionAnswering;
+  if (answers && generates) {
+    return tree.error("eval.generate",
+                      "eval.generate makes texts, and the model's head finds answers in their contexts",
+                      "remove it: metrics of texts judge these answers");
+  }
+  if (answers) return;
   bool are_judged = false;
   for (std::size_t i = 0; i < metrics->items().size(); ++i) {
     const Node* type = metrics->items()[i].find("type");

@@ -18,6 +18,11 @@ LabelKind label_kind(const resolve::Recipe& recipe) {
   if (loss != nullptr && loss->records == "labelled") return LabelKind::kDesirable;
   const std::string head = resolve::label_head_of(recipe.model), problem = resolve::problem_type_of(recipe.model);
   if (loss != nullptr && loss->records == "pairs") return head.empty() ? LabelKind::kNone : LabelKind::kRewards;
+  if (resolve::head_of(recipe.model) == "question_answering") return LabelKind::kSpans;
+  if (resolve::head_of(recipe.model) == "multiple_choice") return LabelKind::kChoices;
+  if (resolve::head_of(recipe.model) == "embedding") {
+    return loss != nullptr && loss->records == "scores" ? LabelKind::kScores : LabelKind::kTexts;
+  }
   if (resolve::head_of(recipe.model) == "masked_lm") return LabelKind::kMasked;
   if (resolve::head_of(recipe.model) == "seq2seq_lm") return LabelKind::kWritten;
   if (head.empty()) return LabelKind::kNone;
@@ -39,7 +44,8 @@ components::data::DecoderIds decoder_ids(const resolve::Recipe& recipe) {
 
 std::vector<std::string> label_names(const resolve::Recipe& recipe) {
   const core::Node* config = recipe.model.is_mapping() ? recipe.model.find("config") : nullptr;
-  if (config == nullptr || !are_targets(label_kind(recipe))) return {};
+  const LabelKind kind = label_kind(recipe);
+  if (config == nullptr || !are_targets(kind) || are_numbers(kind) || kind == LabelKind::kScores) return {};
   return resolve::label_names_of(*config);
 }
 
@@ -60,7 +66,7 @@ std::vector<std::string> names_of_several(const components::data::Dataset& data)
 
 std::vector<std::string> names_of_classes(const resolve::Recipe& recipe, const components::data::Dataset& data) {
   const LabelKind kind = label_kind(recipe);
-  if (!are_targets(kind) || kind == LabelKind::kValues) return {};
+  if (!are_targets(kind) || are_numbers(kind) || kind == LabelKind::kValues || kind == LabelKind::kScores) return {};
   std::vector<std::string> names = kind == LabelKind::kClasses ? data.target_names() : class_names(data);
   for (std::size_t i = 0; i < names.size(); ++i) {
     if (names[i] != std::to_string(i)) return names;

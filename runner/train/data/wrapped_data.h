@@ -48,6 +48,7 @@ class WrappedData : public components::data::Dataset {
   components::data::Account account() const override { return set_->account(); }
   std::shared_ptr<const components::tokenizer::Tokenizer> tokenizer() const override { return set_->tokenizer(); }
   std::int64_t predicted_positions(std::int64_t index) const override { return set_->predicted_positions(index); }
+  const components::data::Questions* questions() const override { return set_->questions(); }
   std::vector<std::string> target_names() const override { return set_->target_names(); }
   std::vector<std::pair<std::string, std::string>> kept_of(std::int64_t index) const override {
     return set_->kept_of(index);

@@ -334,6 +334,24 @@ void check_texts(const Experiment& experiment, const Node& block, Diagnostics& d
   }
 }
 
+/// What a metric of the texts of answers asks of the sets.
+void check_answers(const Experiment& experiment, const components::metric::Metric& metric, const Node& block,
+                   Diagnostics& diagnostics) {
+  if (!metric.judges_answers()) {
+    diagnostics.error(block.location(),
+                      registry::type_of(block) + " judges a text by one other, and a question may have several answers",
+                      "use exact_match or squad_f1");
+    return;
+  }
+  for (const NamedDataset& set : experiment.eval_data) {
+    if (set.data->questions() != nullptr) continue;
+    diagnostics.error(block.location(),
+                      registry::type_of(block) + " judges the texts of answers, and data." + set.name + " has none",
+                      "use data of type jsonl, as it is");
+    return;
+  }
+}
+
 /// How many classes there are is known here alone: `val/f1/7` may be none of them.
 void check_monitored_class(const Experiment& experiment, Diagnostics& diagnostics) {
   const std::string monitor = experiment.recipe.checkpoint->monitor.value_or("");
@@ -364,7 +382,11 @@ void build_judges(Experiment& experiment, Diagnostics& diagnostics) {
         components::metric::build(block, {{outputs, signature, block, diagnostics}, ignored, of_labels, classes});
     if (metric == nullptr) continue;
     check_rows(*metric, experiment, block, diagnostics);
-    if (metric->judges_texts()) check_texts(experiment, block, diagnostics);
+    if (metric->judges_texts() && label_kind(experiment.recipe) == components::data::LabelKind::kSpans) {
+      check_answers(experiment, *metric, block, diagnostics);
+    } else if (metric->judges_texts()) {
+      check_texts(experiment, block, diagnostics);
+    }
     experiment.metrics.push_back(std::move(metric));
   }
   check_tensor_names(experiment, diagnostics);

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "components/generation/answers.h"
+#include "components/tensor/questions.h"
 #include "components/tensor/tensors.h"
 #include "generated/section/eval.h"
 #include "runner/core/clock.h"
@@ -24,6 +25,7 @@
 #include "runner/train/experiment/eval_weights.h"
 #include "runner/train/experiment/gradient_strategy.h"
 #include "runner/train/experiment/out_of_memory.h"
+#include "runner/train/observe/span_answers.h"
 
 namespace runner::train {
 
@@ -289,6 +291,26 @@ void judge_texts(const Experiment& experiment, components::generation::Answers& 
   });
 }
 
+/// Gives the answers to the questions of a set to the metrics that judge texts.
+void judge_answers(const Experiment& experiment, const components::data::Questions& questions,
+                   const SpanAnswers& answers) {
+  for (std::size_t i = 0; i < questions.all.size(); ++i) {
+    const auto answer = answers.answer_to(i);
+    if (!answer) continue;
+    std::vector<std::string> right = questions.all[i].answers;
+    if (right.empty()) right.emplace_back();
+    for (const auto& metric : experiment.metrics) metric->judge_answer(answer->text, right);
+  }
+}
+
+/// Those that metrics of texts judge; nothing where none does.
+const components::data::Questions* judged_questions(const Experiment& experiment,
+                                                    const components::data::Dataset& data) {
+  const bool are_judged = std::any_of(experiment.metrics.begin(), experiment.metrics.end(),
+                                      [](const auto& metric) { return metric->judges_answers(); });
+  return are_judged ? data.questions() : nullptr;
+}
+
 /// Passes over a set; false when interrupted. Where memory runs out in one process, all throw.
 bool make_passes(const Experiment& experiment, const EvalOptions& options, const std::function<bool()>& passes) {
   bool complete = false;
@@ -350,6 +372,9 @@ std::optional<EvalResult> evaluate(const Experiment& experiment, const std::stri
                       options.autocast,
                       options.interrupted});
   }
+  const components::data::Questions* const questions = judged_questions(experiment, data);
+  std::optional<SpanAnswers> answers;
+  if (questions != nullptr) answers.emplace(*questions);
   std::optional<double> estimate;
   if (experiment.loss->needs_estimate()) {
     estimate = estimate_of(experiment, data, how);
@@ -376,11 +401,17 @@ std::optional<EvalResult> evaluate(const Experiment& experiment, const std::stri
     result.samples += samples;
     for (const auto& metric : experiment.metrics) metric->update({batch, sums.front(), counts.front()});
     if (texts) judge_texts(experiment, *texts, first, batch);
+    if (answers) answers->add(first, batch);
     for (const BuiltCallback& one : experiment.callbacks) {
       one.callback->on_eval_batch({first, batch, *experiment.loss});
     }
   };
   const bool complete = make_passes(experiment, options, [&] { return predict(experiment, data, how, judge); });
+  if (answers) {
+    if (experiment.ranks != nullptr) answers->join(*experiment.ranks);
+    // The windows of a question may lie with several ranks, and its answer counts once.
+    if (experiment.rank() == 0) judge_answers(experiment, *questions, *answers);
+  }
   components::loss::Figures figures = experiment.loss->take_figures();
   figures.sums.resize(figure_names.size());
   figures.counts.resize(figure_names.size());

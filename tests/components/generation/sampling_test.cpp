@@ -33,7 +33,7 @@ using Change = std::function<void(Row&, const Ids&, const Sampling&)>;
 constexpr float kInf = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
-/// What tests/parity/processors.py wrote.
+/// What tests/parity/cases/processors.py wrote.
 struct Recorded {
   std::vector<Sampling> combinations;
   std::vector<Row> rows;

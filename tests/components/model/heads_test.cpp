@@ -103,10 +103,12 @@ TEST_CASE("an encoder says with which head it is trained, and is not asked for t
   const Case cases[] = {
       {bert + ", architectures: [BertModel]}}",
        "model.yaml:1:1: error: the configuration of this bert names no class with a head\n"
-       "  hint: set model.head to one of masked_lm, sequence_classification, token_classification\n"},
+       "  hint: set model.head to one of masked_lm, sequence_classification, token_classification, embedding, "
+       "question_answering, multiple_choice\n"},
       {bert + "}, head: causal_lm}",
        "model.yaml:1:185: error: head is causal_lm, which bert does not have in Transformers\n"
-       "  hint: it has masked_lm, sequence_classification, token_classification\n"},
+       "  hint: it has masked_lm, sequence_classification, token_classification, embedding, question_answering, "
+       "multiple_choice\n"},
       {bert + ", architectures: [BertForMaskedLM]}}",
        "model.yaml:1:1: error: bert looks at the whole text, and the data's target is each next token of it\n"
        "  hint: add transforms: [{type: mask_tokens}] to data.train, or use a model for causal language modelling\n"},
@@ -168,7 +170,7 @@ TEST_CASE("a head that does not fit is one error", "[model][transformers]") {
   const std::vector<Case> cases = {
       {"head: masked_lm", "", tests::text_data(40, 16),
        "model.yaml:1:186: error: head is masked_lm, which llama does not have in Transformers\n"
-       "  hint: it has causal_lm, sequence_classification, token_classification\n"},
+       "  hint: it has causal_lm, sequence_classification, token_classification, embedding\n"},
       {texts, "", tests::text_data(40, 16),
        "model.yaml:1:1: error: head sequence_classification learns a class or values for each text, but the data's "
        "target is int64 [batch, time], ids of a vocabulary\n"

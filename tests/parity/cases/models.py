@@ -106,4 +106,29 @@ CASES = {
     "t5-gated": {**T5, "feed_forward_proj": "gated-gelu", "tie_word_embeddings": False, "layer_norm_epsilon": 1e-3},
     "t5-silu": {**T5, "feed_forward_proj": "gated-silu", "num_layers": 1, "pad_token_id": 3,
                 "decoder_start_token_id": 4},
+    "bert-vectors": BERT,
+    "roberta-vectors": {**BERT, "pad_token_id": 3, "type_vocab_size": 1},
+    "distilbert-vectors": DISTILBERT,
+    "modernbert-vectors": MODERNBERT,
+    "llama-vectors": LLAMA,
+    "bert-spans": BERT,
+    "roberta-spans": {**BERT, "pad_token_id": 3, "type_vocab_size": 1},
+    "distilbert-spans": {**DISTILBERT, "qa_dropout": 0.0},
+    "modernbert-spans": MODERNBERT,
+    "bert-choices": BERT,
+    "roberta-choices": {**BERT, "pad_token_id": 3, "type_vocab_size": 1},
+    "distilbert-choices": DISTILBERT,
+    "modernbert-choices": MODERNBERT,
 }
+
+# Of folders of Sentence Transformers: texts of a record, the pooling, whether vectors have length 1.
+VECTORS = {
+    "bert-vectors": (3, "mean", True),
+    "roberta-vectors": (2, "cls", True),
+    "distilbert-vectors": (2, "mean", False),
+    "modernbert-vectors": (2, "mean", True),
+    "llama-vectors": (2, "last", True),
+}
+
+# Choices of a record.
+CHOICES = {"bert-choices": 3, "roberta-choices": 2, "distilbert-choices": 3, "modernbert-choices": 2}

@@ -49,7 +49,7 @@ def of_roux(options, folder, seed):
     told = subprocess.run([options.roux, "eval", recipe.name, "--format", "json"], cwd=folder, check=True,
                           capture_output=True, text=True).stdout
     metrics = json.loads(told)
-    return {"accuracy": metrics["metrics"]["val/accuracy"], "f1": metrics["metrics"]["val/f1"]}
+    return {"accuracy": metrics["accuracy"], "f1": metrics["f1"]}
 
 
 def of_peer(options, train, dev, seed):

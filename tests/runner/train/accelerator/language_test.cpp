@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 #include <cstdint>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "components/tensor/tensors.h"
@@ -31,6 +32,7 @@ class Place {
   Place() {
     std::string ids, masked, padded, holes, chat, pairs, labelled, classes, values, tags, digits, digit_records,
         written, sums;
+    std::string pairs_of_ids, scores, choices, spans;
     for (int i = 0; i < 24; ++i) {
       const std::string number = std::to_string(i);
       std::string row;
@@ -54,6 +56,12 @@ class Place {
       written += "{\"input_ids\": [" + row + "], \"labels\": [" + std::to_string(i * 7 % 40) + ", 8, " +
                  std::to_string(i % 5) + (i % 3 == 0 ? "" : ", 9, 1") + "]}\n";
       tags += "{\"input_ids\": [" + row + "], \"labels\": [" + of_words + "]}\n";
+      const std::string other = std::to_string(i * 11 % 40) + ", " + std::to_string(i * 3 % 40);
+      const std::string both = "{\"input_ids\": [[" + row + "], [" + other + "]]";
+      pairs_of_ids += both + "}\n";
+      scores += both + ", \"labels\": 0." + std::to_string(i % 10) + "}\n";
+      choices += both + ", \"labels\": " + std::to_string(i * 5 % 2) + "}\n";
+      spans += "{\"input_ids\": [" + row + "], \"labels\": [" + std::to_string(i % 2) + ", 2]}\n";
       std::string real;
       for (int j = 0; j < 3 + i * 5 % 11; ++j) real += ", 1";
       const std::string begin = "{\"input_ids\": [0, 0, " + row + "], \"attention_mask\": [";
@@ -80,6 +88,10 @@ class Place {
     write("tags.jsonl", tags);
     write("written.jsonl", written);
     write("sums.jsonl", sums);
+    write("pairs_of_ids.jsonl", pairs_of_ids);
+    write("scores.jsonl", scores);
+    write("choices.jsonl", choices);
+    write("spans.jsonl", spans);
     write("lines.txt", chat);
     write("tokenizer.json",
           core::read_file(tests::source_dir() + "/recipes/examples/data/tokenizer.json", 1 << 24).value());
@@ -240,6 +252,39 @@ TEST_CASE("models with an encoder train on another device", "[.][accelerator]") 
   cases.push_back({"texts of others, generated, too",
                    texts,
                    {"eval.metrics=[rouge, exact_match]", "eval.generate={max_new_tokens: 6}"}});
+  check_all(cases);
+}
+
+/// Of a head that gives a folder's model, of a file of ids.
+std::string of_head(const std::string& model, const std::string& loss, const std::string& file) {
+  const std::string set = "{type: ids, path: DIR/" + file + "}";
+  return "init_from: " + parity("models/" + model) + "\nloss: " + loss + "\ndata: {train: " + set + ", val: " + set +
+         "}";
+}
+
+TEST_CASE("heads of several texts and of answers train on another device", "[.][accelerator]") {
+  std::vector<Case> cases;
+  // The bias of choices has a gradient of nothing but rounding, of which AdamW makes steps of any size.
+  const char* const kPlain = "optimizer={type: sgd, lr: 0.05}";
+  for (const char* model :
+       {"bert-vectors", "roberta-vectors", "distilbert-vectors", "modernbert-vectors", "llama-vectors"}) {
+    cases.push_back({model, of_head(model, "multiple_negatives", "pairs_of_ids.jsonl")});
+  }
+  cases.push_back({"scores", of_head("bert-vectors", "cosine_similarity", "scores.jsonl")});
+  for (const char* model : {"bert-spans", "roberta-spans", "distilbert-spans", "modernbert-spans"}) {
+    cases.push_back({model, of_head(model, "answer_span", "spans.jsonl")});
+  }
+  for (const char* model : {"bert-choices", "roberta-choices", "distilbert-choices", "modernbert-choices"}) {
+    cases.push_back({model, of_head(model, "cross_entropy", "choices.jsonl"), {"eval.metrics=[accuracy]", kPlain}});
+  }
+  // A scale of 20 would make the roundings of cosines as much larger.
+  const char* const unscaled = "{type: multiple_negatives, scale: 1}";
+  for (const auto& [model, loss, file] : {std::tuple{"bert-vectors", unscaled, "pairs_of_ids.jsonl"},
+                                          {"bert-spans", "answer_span", "spans.jsonl"},
+                                          {"bert-choices", "cross_entropy", "choices.jsonl"}}) {
+    cases.push_back({std::string(model) + " in bfloat16", of_head(model, loss, file), {"precision=bf16-mixed"}, kLow});
+    cases.push_back({std::string(model) + " by LoRA", of_head(model, loss, file) + "\nadapters: [{type: lora, r: 4}]"});
+  }
   check_all(cases);
 }
 

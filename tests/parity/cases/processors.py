@@ -22,7 +22,7 @@ import torch
 import transformers
 from transformers import GenerationConfig, GenerationMixin
 
-HERE = pathlib.Path(__file__).resolve().parents[2] / "tests/components/generation/recorded/processors.json"
+HERE = pathlib.Path(__file__).resolve().parents[3] / "tests/components/generation/recorded/processors.json"
 VOCABULARY, ROWS, UNIT = 256, 50, 1024
 EVERY = 5  # pair with probabilities
 DIGITS = 1_000_000

@@ -1,4 +1,4 @@
-#include "runner/engine/source_weights.h"
+#include "runner/engine/source/source_weights.h"
 
 #include <filesystem>
 #include <system_error>
