@@ -89,8 +89,8 @@ TEST_CASE("a field of an adapter's configuration is read, without effect, or ref
        "modules_to_save is \"lm_head\", but has to be a list of texts"},
       {"a base that is changed", lora(R"("init_lora_weights": "pissa")"),
        R"(init_lora_weights is "pissa", but has to be true, false or gaussian)"},
-      {"a task", lora(R"("task_type": "QUESTION_ANS")"),
-       R"(task_type is "QUESTION_ANS", but has to be one of CAUSAL_LM, SEQ_2_SEQ_LM, SEQ_CLS, TOKEN_CLS)"},
+      {"a task", lora(R"("task_type": "QUESTION")"),
+       R"(task_type is "QUESTION", but has to be one of CAUSAL_LM, SEQ_2_SEQ_LM, SEQ_CLS, TOKEN_CLS, QUESTION_ANS, FEATURE_EXTRACTION)"},
       {"unknown", lora(R"("use_wings": true)"),
        R"("use_wings" is not a field of LoraConfig in PEFT 0.21: what it does to the adapter is unknown)"},
   };
@@ -235,8 +235,9 @@ TEST_CASE("an adapter's tensors carry its name unless it is the default one", "[
 TEST_CASE("target_modules are the shortest names of the adapted layers alone", "[pretrained][adapter]") {
   const ModelType& gpt2 = *find_model_type("gpt2");
   const ModelType& llama = *find_model_type("llama");
-  const auto shown = [](const ModelType& type, const std::vector<std::string>& modules) {
-    return core::to_json(target_modules(type, 2, modules), -1);
+  const core::Node config = core::parse_json(R"({"n_layer": 2, "num_hidden_layers": 2})").value();
+  const auto shown = [&config](const ModelType& type, const std::vector<std::string>& modules) {
+    return core::to_json(target_modules(type, config, modules), -1);
   };
   CHECK(shown(gpt2, {"transformer.h.0.mlp.c_proj", "transformer.h.1.mlp.c_proj"}) == R"(["mlp.c_proj"])");
   CHECK(shown(llama, {"model.layers.0.mlp.up_proj", "model.layers.1.mlp.up_proj"}) == R"(["up_proj"])");
