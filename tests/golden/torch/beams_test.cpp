@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -80,7 +81,9 @@ struct Texts final : components::generation::Receiver {
     return true;
   }
   void ended(std::size_t sequence, End how) override { ends[sequence] = how; }
+  bool interrupted() override { return passes++ == passes_at_most; }
 
+  int passes = 0, passes_at_most = -1;  // -1: no limit
   std::vector<Ids> of;
   std::map<std::size_t, End> ends;
   bool all_below_0 = true;
@@ -123,6 +126,32 @@ TEST_CASE("beam search gives the texts of Transformers", "[golden][generation][b
   }
   CHECK(count == 840);
   CHECK(ended > 150);
+}
+
+TEST_CASE("a search begins again where a prompt before was alike, and ends early with its best beams",
+          "[golden][generation][beams]") {
+  const Json all = read_recorded();
+  for (const Json& recorded : {all.at(0), all.at(3)}) {
+    const auto model = load(recorded.at("model"));
+    const Json& search = recorded.at("searches").at(12);  // three texts of a prompt
+    const auto prompts = recorded.at("prompts").get<std::vector<Ids>>();
+    Options options = options_of(search.at("settings"), recorded.at("end_ids").get<Ids>());
+    options.batch = 8;
+    components::generation::Generator generator(*model, options);
+    for (int call = 0; call < 3; ++call) {
+      Texts texts;
+      generator.generate(prompts, texts);
+      CHECK(texts.of == search.at("texts").get<std::vector<Ids>>());
+    }
+    Texts texts;
+    texts.passes_at_most = 4;
+    generator.generate(std::span(prompts).first(1), texts);
+    REQUIRE(texts.of.size() == 3);
+    for (std::size_t i = 0; i < 3; ++i) {
+      CHECK(texts.of[i].size() == 4);  // no end token so early
+      CHECK(texts.ends.at(i) == End::kInterrupted);
+    }
+  }
 }
 
 TEST_CASE("another device gives the beams of the CPU", "[.][accelerator]") {
