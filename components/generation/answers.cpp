@@ -108,8 +108,10 @@ std::vector<Ids> Answers::answers_to(const std::vector<Task>& tasks) const {
   if (prompts.empty()) return answers;
   generation::Options options;
   options.max_new_tokens = options_.max_new_tokens;
+  options.left_out = options_.left_out;
+  options.beams = options_.beams;
   options.end_ids = end_ids_;
-  options.batch = static_cast<std::int64_t>(prompts.size());
+  options.batch = static_cast<std::int64_t>(prompts.size()) * options_.beams.count;
   options.positions = options_.positions;
   options.autocast = options_.autocast;
   Told told(prompts.size(), end_ids_, options_.interrupted);

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "components/generation/beam_search.h"
+#include "components/generation/left_out.h"
 #include "components/model/model.h"
 #include "components/tensor/autocast.h"
 #include "components/tokenizer/tokenizer.h"
@@ -17,12 +19,14 @@ class TensorMap;
 namespace components::generation {
 
 /// What a model generates in place of what it is to learn: behind all that stands before the last run of learnt
-/// positions of a row, or of a model with an encoder of the row's source, the most probable token each time. Draws no
-/// random number.
+/// positions of a row, or of a model with an encoder of the row's source, the most probable token each time, or the
+/// best text of several beams. Draws no random number.
 class Answers {
  public:
   struct Options {
     std::int64_t max_new_tokens = 64;
+    LeftOut left_out = {};
+    BeamOptions beams = {};
     std::int64_t positions = 0;  ///< of the model; 0: no limit. A prompt that fills them is answered with nothing.
     AutocastOptions autocast;
     std::function<bool()> interrupted = nullptr;  ///< true ends the texts where they are

@@ -10,6 +10,7 @@
 #include <numeric>
 #include <optional>
 
+#include "components/generation/beams.h"
 #include "components/generation/passes.h"
 #include "components/tensor/tensors.h"
 #include "runner/core/error.h"
@@ -105,7 +106,7 @@ class Run {
       if (other.busy()) coming = std::max(coming, same);
     }
     if (coming >= shared + kWorthAWait) return false;
-    if (source != nullptr) passes_.copy(number_of(*source), number_of(slot), shared);
+    if (source != nullptr) passes_.copy({number_of(*source), 0, shared}, number_of(slot));
     slot = {sequence, prompt, static_cast<std::int64_t>(prompt.size()), shared};
     times_.prompt_tokens += slot.prompt;
     return true;
@@ -160,6 +161,9 @@ class Run {
   void take(Slot& slot, std::span<float> logits) {
     std::vector<float> unchanged;
     if (options_.log_probabilities) unchanged.assign(logits.begin(), logits.end());
+    if (!leave_out(logits, {slot.tokens, slot.made()}, options_.left_out, options_.end_ids)) {
+      return end(slot, End::kNoneLeft);
+    }
     process(logits, slot.tokens, options_.sampling);
     const std::int32_t token = choose(logits, options_.sampling, {options_.seed, numbers_[slot.sequence], slot.made()});
     if (token == kNoToken) return end(slot, End::kNotFinite);
@@ -220,19 +224,26 @@ class Generator::Impl {
       longest = std::max(longest, prompt.size());
     }
     const c10::NoGradGuard no_grad;
-    make_room(std::min(std::max<std::size_t>(1, static_cast<std::size_t>(options_.batch)), prompts.size()),
+    const std::int64_t at_a_time = std::max<std::int64_t>(1, options_.batch / options_.beams.count);
+    make_room(std::min(static_cast<std::size_t>(at_a_time), prompts.size()),
               (model_.decoder_start() ? 1 : static_cast<std::int64_t>(longest)) + options_.max_new_tokens);
+    if (beams_ != nullptr) return beams_->generate(prompts, receiver, numbers);
     return Run(prompts, numbers, options_, model_.decoder_start(), receiver, slots_, *passes_).run();
   }
 
  private:
-  void make_room(std::size_t slots, std::int64_t positions) {
+  void make_room(std::size_t prompts, std::int64_t positions) {
+    const std::size_t slots = prompts * static_cast<std::size_t>(options_.beams.count);
     if (options_.positions > 0 && !options_.slides) positions = std::min(positions, options_.positions);
     if (slots > slots_.size()) {
       slots_.assign(slots, {});
       const bool cached = has_cache(model_) && !options_.slides && !options_.autocast.by_block;
       passes_ = cached ? cached_passes(model_, static_cast<std::int64_t>(slots), positions, options_.autocast)
                        : whole_passes(model_, options_.positions, options_.autocast);
+      if (options_.beams.count > 1) {
+        RUNNER_ASSERT(!options_.slides, "no beams where texts slide");
+        beams_ = std::make_unique<BeamGenerator>(options_, model_.decoder_start(), *passes_, slots);
+      }
     }
     passes_->reserve(positions);
   }
@@ -241,6 +252,7 @@ class Generator::Impl {
   Options options_;
   std::vector<Slot> slots_;
   std::unique_ptr<Passes> passes_;
+  std::unique_ptr<BeamGenerator> beams_;  // null: tokens are taken one by one
 };
 
 Generator::Generator(const model::Model& model, const Options& options)

@@ -6,6 +6,8 @@
 #include <span>
 #include <vector>
 
+#include "components/generation/beam_search.h"
+#include "components/generation/left_out.h"
 #include "components/generation/sampling.h"
 #include "components/model/model.h"
 #include "components/tensor/autocast.h"
@@ -14,6 +16,8 @@ namespace components::generation {
 
 struct Options {
   Sampling sampling;
+  LeftOut left_out;
+  BeamOptions beams;
   std::int64_t max_new_tokens = 256;
   std::uint64_t seed = 0;
   std::vector<std::int32_t> end_ids;  ///< each ends a sequence
@@ -24,15 +28,18 @@ struct Options {
   AutocastOptions autocast;
 };
 
-enum class End { kToken, kLength, kReceiver, kInterrupted, kNotFinite };
+/// `kNoneLeft`: no token was left that may follow.
+enum class End { kToken, kLength, kReceiver, kInterrupted, kNotFinite, kNoneLeft };
 
-/// Gets the tokens as they are made.
+/// Gets the tokens as they are made; of a beam search all those of a text when the search has ended.
 class Receiver {
  public:
   virtual ~Receiver() = default;
   /// A new token of a sequence; NaN where log-probabilities are not asked for. False ends the sequence after it.
   virtual bool token(std::size_t sequence, std::int32_t id, float log_probability) = 0;
   virtual void ended(std::size_t sequence, End how) = 0;
+  /// Of a beam search: whether token() ends a text of these new tokens after the last of them.
+  virtual bool ends(std::size_t /*sequence*/, std::span<const std::int32_t> /*made*/) { return false; }
   /// Asked before each pass: true ends all that goes on.
   virtual bool interrupted() { return false; }
 };
@@ -61,6 +68,7 @@ class Generator {
   /// the receiver ends it. A sequence's tokens depend on its prompt, its number and the options, not on those beside
   /// it: on the CPU the logits have the same bits in any batch and behind any shared prefix. Without a cache the whole
   /// text is computed for each token. `first` is the number of the first prompt's sequence; the receiver counts from 0.
+  /// With several beams each prompt has `beams.returned` sequences, which the receiver counts on, best first.
   Times generate(std::span<const std::vector<std::int32_t>> prompts, Receiver& receiver, std::int64_t first = 0);
   /// The same with the number of each prompt's sequence.
   Times generate(std::span<const std::vector<std::int32_t>> prompts, Receiver& receiver,

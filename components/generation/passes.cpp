@@ -61,7 +61,7 @@ class CachedPasses final : public Passes {
   }
 
   void reserve(std::int64_t positions) override { cache_.reserve(positions); }
-  void copy(std::int64_t from, std::int64_t to, std::int64_t count) override { cache_.copy(from, to, count); }
+  void copy(const part::Segment& from, std::int64_t to) override { cache_.copy(from, to); }
 
  private:
   const model::Model& model_;
@@ -104,9 +104,9 @@ class WholePasses final : public Passes {
     sources_[at] = {source.begin(), source.end()};
   }
   void reserve(std::int64_t) override {}
-  void copy(std::int64_t from, std::int64_t to, std::int64_t) override {
-    if (static_cast<std::size_t>(from) < sources_.size())
-      encode(to, std::vector(sources_[static_cast<std::size_t>(from)]));
+  void copy(const part::Segment& from, std::int64_t to) override {
+    const auto slot = static_cast<std::size_t>(from.slot);
+    if (slot < sources_.size()) encode(to, std::vector(sources_[slot]));
   }
 
  private:

@@ -29,8 +29,8 @@ class Passes {
   virtual void encode(std::int64_t slot, std::span<const std::int32_t> source) = 0;
   /// Makes room for that number of positions in each slot.
   virtual void reserve(std::int64_t positions) = 0;
-  /// The first `count` positions of a slot become those of another, and its source that one's.
-  virtual void copy(std::int64_t from, std::int64_t to, std::int64_t count) = 0;
+  /// These positions of slot `to` become those of the segment's slot, and its source that one's.
+  virtual void copy(const part::Segment& from, std::int64_t to) = 0;
 };
 
 /// With a cache of `slots` sequences of `positions` each.

@@ -85,7 +85,7 @@ std::vector<Candidate> candidates_of(ConstLogits logits, float most) {
 
 /// Transformers sorts, adds up from the least probable token, and leaves out while the sum is at most 1 - p. Which
 /// those are is found here without sorting: each pass halves the part that the border lies in.
-void keep_top_p(Logits logits, double top_p) {
+void keep_top_p(Logits logits, double top_p, std::int64_t min_kept) {
   std::vector<Candidate> candidates = candidates_of(logits, *largest(logits));
   const auto limit = static_cast<float>(1 - top_p);
   const auto add = [](double sum, const Candidate& candidate) { return sum + candidate.probability; };
@@ -105,19 +105,36 @@ void keep_top_p(Logits logits, double top_p) {
       first = middle + 1;
     }
   }
-  if (first == candidates.begin()) ++first;
+  if (first - candidates.begin() < min_kept) {
+    first = candidates.begin() + std::min<std::ptrdiff_t>(min_kept, std::ssize(candidates));
+    std::nth_element(candidates.begin(), first - 1, candidates.end(), before);
+  }
   for (; first != candidates.end(); ++first) logits[static_cast<std::size_t>(first->id)] = kLeftOut;
 }
 
-void keep_min_p(Logits logits, double min_p) {
+/// The smallest of that number of largest logits, and how many that equal it are among them.
+struct Border {
+  float logit;
+  std::int64_t equal;
+};
+
+Border border_of(ConstLogits logits, float most, std::int64_t count) {
+  if (count <= 1) return {most, 1};
+  std::vector<float> copy(logits.begin(), logits.end());
+  const auto last = copy.begin() + std::min<std::ptrdiff_t>(count, std::ssize(copy)) - 1;
+  std::nth_element(copy.begin(), last, copy.end(), std::greater<>());
+  return {*last, std::count(copy.begin(), last + 1, *last)};
+}
+
+void keep_min_p(Logits logits, double min_p, std::int64_t min_kept) {
   const float most = *largest(logits);
   const double sum = exponentials(logits, most);
   const auto limit = static_cast<float>(min_p) * static_cast<float>(1 / sum);
-  bool first = true;  // of the largest: it stays in any case
+  Border border = border_of(logits, most, min_kept);  // these stay in any case
   for (float& logit : logits) {
-    if (logit == kLeftOut) continue;
-    if (logit == most && first) {
-      first = false;
+    if (logit == kLeftOut || logit > border.logit) continue;
+    if (logit == border.logit && border.equal > 0) {
+      --border.equal;
     } else if (static_cast<float>(std::exp(static_cast<double>(logit) - most) / sum) < limit) {
       logit = kLeftOut;
     }
@@ -160,9 +177,9 @@ bool process(std::span<float> logits, std::span<const std::int32_t> seen, const 
   }
   if (!largest(logits)) return false;
   if (!sampling.do_sample) return true;
-  if (sampling.top_k > 0) keep_top_k(logits, sampling.top_k);
-  if (sampling.top_p < 1) keep_top_p(logits, sampling.top_p);
-  if (sampling.min_p > 0) keep_min_p(logits, sampling.min_p);
+  if (sampling.top_k > 0) keep_top_k(logits, std::max(sampling.top_k, sampling.min_kept));
+  if (sampling.top_p < 1) keep_top_p(logits, sampling.top_p, sampling.min_kept);
+  if (sampling.min_p > 0) keep_min_p(logits, sampling.min_p, sampling.min_kept);
   return true;
 }
 

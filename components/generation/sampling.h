@@ -12,12 +12,14 @@ struct Sampling {
   std::int64_t top_k = 0;         ///< 0: all
   double top_p = 1, min_p = 0;    ///< in [0, 1]
   double repetition_penalty = 1;  ///< > 0
+  std::int64_t min_kept = 1;      ///< most probable tokens that top_k, top_p and min_p leave, however few they ask for
 };
 
 /// Changes the logits of one place in the text, in place: the penalty for each id that is among `seen` (prompt and
 /// generated ids, without padding), once however often it is there; then, with `do_sample`, temperature, top_k, top_p
-/// and min_p. What is left out becomes -inf; the most probable token always stays. Of equal logits top_k keeps all that
-/// equal the k-th, and top_p those with the larger ids, as after a stable sort. Ids that no logit has are ignored.
+/// and min_p. What is left out becomes -inf; the `min_kept` most probable tokens always stay. Of equal logits top_k
+/// keeps all that equal the k-th, and top_p those with the larger ids, as after a stable sort. Ids that no logit has
+/// are ignored.
 ///
 /// logits   [vocabulary]; -inf is a token that is never chosen.
 /// Returns  false when a logit is NaN or inf, before or after the change, or all are -inf; choose() then finds no

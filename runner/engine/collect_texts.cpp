@@ -22,11 +22,12 @@ constexpr char kDone = 'd', kGoesOn = 'g';  // the first byte of a message
 
 }  // namespace
 
-std::vector<std::int64_t> own_sequences(std::int64_t prompts, std::int64_t samples, distributed::ProcessGroup* ranks) {
+std::vector<std::int64_t> own_sequences(std::int64_t prompts, std::int64_t samples, distributed::ProcessGroup* ranks,
+                                        bool together) {
   const std::int64_t size = ranks != nullptr ? ranks->size() : 1, rank = ranks != nullptr ? ranks->rank() : 0;
   std::vector<std::int64_t> mine;
   for (std::int64_t sequence = 0; sequence < prompts * samples; ++sequence) {
-    const std::int64_t dealt = prompts >= size ? sequence / samples : sequence;
+    const std::int64_t dealt = together || prompts >= size ? sequence / samples : sequence;
     if (dealt % size == rank) mine.push_back(sequence);
   }
   return mine;

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "runner/engine/generation.h"
+#include "runner/engine/texts/generation.h"
 
 namespace runner::distributed {
 class ProcessGroup;
@@ -14,8 +14,9 @@ namespace runner::engine {
 
 /// The texts that this rank makes, numbered over all samples of all prompts: prompts are dealt out in turn with all
 /// their samples, which share what is computed of the prompt; the samples, where there are fewer prompts than ranks.
-/// `ranks` null: all of them.
-std::vector<std::int64_t> own_sequences(std::int64_t prompts, std::int64_t samples, distributed::ProcessGroup* ranks);
+/// `together`: a prompt's samples are always of one rank. `ranks` null: all of them.
+std::vector<std::int64_t> own_sequences(std::int64_t prompts, std::int64_t samples, distributed::ProcessGroup* ranks,
+                                        bool together = false);
 
 /// Brings the texts of all ranks to the sink of rank 0 while they are made. All ranks exchange what they have finished
 /// every few passes, as often as the one with the most passes needs.

@@ -15,7 +15,7 @@
 #include "runner/core/rank_info.h"
 #include "runner/core/result.h"
 #include "runner/engine/data_view.h"
-#include "runner/engine/generation.h"
+#include "runner/engine/texts/generation.h"
 #include "runner/train/experiment/train_request.h"
 #include "runner/train/lr_range_test.h"
 #include "runner/train/save/resume_contract.h"

@@ -12,8 +12,6 @@
 
 #include "components/data/data.h"
 #include "components/generation/generator.h"
-#include "components/generation/stop_strings.h"
-#include "components/generation/text_stream.h"
 #include "components/tensor/positions.h"
 #include "components/tensor/tensors.h"
 #include "components/tokenizer/chat/chat_writer.h"
@@ -26,6 +24,7 @@
 #include "runner/engine/collect_texts.h"
 #include "runner/engine/run_record.h"
 #include "runner/engine/source/source_weights.h"
+#include "runner/engine/texts/text_writer.h"
 #include "runner/resolve/recipe.h"
 #include "runner/train/experiment/experiment.h"
 #include "runner/train/experiment/stepper_options.h"
@@ -244,73 +243,14 @@ bool fits(Ids& ids, const std::string& name, const Room& room, core::Diagnostics
   return false;
 }
 
-/// Turns tokens into text for the sink.
-class Writer final : public generation::Receiver {
- public:
-  /// `sequences`: numbers of the texts among all samples of all prompts. `collector`: null where one process makes all.
-  Writer(const Writing& writing, const GenerateRequest& request, const sections::generation::Config& config,
-         const std::set<std::int32_t>& end_ids, const std::vector<std::int64_t>& sequences, GenerationSink& sink,
-         TextCollector* collector)
-      : request_(request), end_ids_(end_ids), sink_(sink), collector_(collector) {
-    const std::int64_t samples = config.num_return_sequences;
-    for (const std::int64_t sequence : sequences) {
-      texts_.push_back(
-          {generation::TextStream([&writing](std::span<const std::int32_t> ids) { return writing.decode(ids); }),
-           generation::StopStrings(config.stop_strings),
-           {}});
-      texts_.back().made.prompt = sequence / samples;
-      texts_.back().made.sample = sequence % samples;
-    }
+generation::BeamOptions::Stopping stopping_of(sections::generation::EarlyStopping when) {
+  switch (when) {
+    case sections::generation::EarlyStopping::kFalse: return generation::BeamOptions::Stopping::kEstimate;
+    case sections::generation::EarlyStopping::kTrue: return generation::BeamOptions::Stopping::kFull;
+    case sections::generation::EarlyStopping::kNever: return generation::BeamOptions::Stopping::kNever;
   }
-
-  bool token(std::size_t sequence, std::int32_t id, float log_probability) override {
-    Text& text = texts_[sequence];
-    text.made.tokens.push_back(id);
-    if (request_.logprobs) text.made.logprobs.push_back(log_probability);
-    if (!end_ids_.contains(id)) show(text, text.stops.feed(text.stream.push(id)));
-    return !text.stops.stopped();
-  }
-
-  void ended(std::size_t sequence, generation::End how) override {
-    Text& text = texts_[sequence];
-    if (!text.stops.stopped()) show(text, text.stops.feed(text.stream.finish()) + text.stops.finish());
-    switch (how) {
-      case generation::End::kToken: text.made.finish_reason = "eos"; break;
-      case generation::End::kReceiver: text.made.finish_reason = "stop"; break;
-      case generation::End::kLength: text.made.finish_reason = "length"; break;
-      case generation::End::kInterrupted: text.made.finish_reason = "interrupted"; break;
-      case generation::End::kNotFinite:
-        throw core::RunError("the model's outputs are not finite",
-                             "its weights may hold NaN; try an earlier checkpoint, or --precision 32-true");
-    }
-    sink_.done(text.made);
-    text = {generation::TextStream(nullptr), generation::StopStrings({}), {}};
-  }
-
-  bool interrupted() override {
-    if (collector_ != nullptr) collector_->begin_pass();
-    return request_.interrupted && request_.interrupted();
-  }
-
- private:
-  struct Text {
-    generation::TextStream stream;
-    generation::StopStrings stops;
-    Generated made;
-  };
-
-  void show(Text& text, const std::string& piece) {
-    if (piece.empty()) return;
-    text.made.text += piece;
-    sink_.piece(text.made.prompt, text.made.sample, piece);
-  }
-
-  const GenerateRequest& request_;
-  const std::set<std::int32_t>& end_ids_;
-  GenerationSink& sink_;
-  TextCollector* collector_;
-  std::vector<Text> texts_;
-};
+  return generation::BeamOptions::Stopping::kEstimate;
+}
 
 class LoadedGenerator final : public TextGenerator {
  public:
@@ -340,10 +280,12 @@ class LoadedGenerator final : public TextGenerator {
     const auto prompt_count = static_cast<std::int64_t>(prompts.size());
     const std::int64_t samples = config_.num_return_sequences;
     distributed::ProcessGroup* const ranks = loaded_.experiment->ranks.get();
-    const std::vector<std::int64_t> mine = own_sequences(prompt_count, samples, ranks);
+    const bool searches = config_.num_beams > 1;  // a prompt's texts come out of one search
+    const std::vector<std::int64_t> mine = own_sequences(prompt_count, samples, ranks, searches);
     std::vector<Ids> sequences;
     std::vector<std::int64_t> numbers;
     for (const std::int64_t sequence : mine) {
+      if (searches && sequence % samples != 0) continue;
       sequences.push_back((*encoded)[static_cast<std::size_t>(sequence / samples)]);
       numbers.push_back(next_sequence_ + sequence);
     }
@@ -354,8 +296,10 @@ class LoadedGenerator final : public TextGenerator {
     }
     std::optional<TextCollector> collector;
     if (ranks != nullptr) collector.emplace(*ranks, sink);
-    Writer writer(loaded_.writing, request_, config_, end_ids_, mine, collector ? *collector : sink,
-                  collector ? &*collector : nullptr);
+    const auto decode = [this](std::span<const std::int32_t> ids) { return loaded_.writing.decode(ids); };
+    std::function<void()> before_pass;
+    if (collector) before_pass = [&collector] { collector->begin_pass(); };
+    TextWriter writer({decode, request_, config_, end_ids_, before_pass}, mine, collector ? *collector : sink);
     const generation::Times times = generator_->generate(sequences, writer, numbers);
     const GenerationReport report = {times.prompt_tokens, times.new_tokens, times.decoded_tokens, times.prefill_seconds,
                                      times.decode_seconds};
@@ -377,6 +321,7 @@ class LoadedGenerator final : public TextGenerator {
     } ignored;
     generation::Options once = options();
     once.max_new_tokens = 1;
+    once.beams = {};
     generation::Generator(*loaded_.experiment->model, once).generate(std::vector<Ids>{{0}}, ignored);
   }
 
@@ -384,6 +329,9 @@ class LoadedGenerator final : public TextGenerator {
     generation::Options options;
     options.sampling = {config_.do_sample, config_.temperature, config_.top_k,
                         config_.top_p,     config_.min_p,       config_.repetition_penalty};
+    options.left_out = {config_.no_repeat_ngram_size, config_.min_new_tokens};
+    options.beams = {config_.num_beams, config_.length_penalty, stopping_of(config_.early_stopping),
+                     config_.num_beams > 1 ? config_.num_return_sequences : 1};
     options.max_new_tokens = config_.max_new_tokens;
     options.seed = static_cast<std::uint64_t>(config_.seed);
     options.end_ids.assign(end_ids_.begin(), end_ids_.end());

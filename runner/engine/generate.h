@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "runner/core/diagnostics.h"
-#include "runner/engine/generation.h"
+#include "runner/engine/texts/generation.h"
 
 namespace runner::resolve {
 struct Recipe;

@@ -25,22 +25,32 @@ constexpr const char* kFile = "generation_config.json";
 constexpr const char* kEndTokens = "eos_token_id";
 constexpr std::int64_t kBytesMax = 1 << 20;
 
-constexpr const char* kKnown[] = {
-    "max_new_tokens",     "do_sample",    "temperature",          "top_k",   "top_p", "min_p",
-    "repetition_penalty", "stop_strings", "num_return_sequences", kEndTokens};
+constexpr const char* kKnown[] = {"max_new_tokens",
+                                  "do_sample",
+                                  "temperature",
+                                  "top_k",
+                                  "top_p",
+                                  "min_p",
+                                  "repetition_penalty",
+                                  "no_repeat_ngram_size",
+                                  "min_new_tokens",
+                                  "num_beams",
+                                  "length_penalty",
+                                  "early_stopping",
+                                  "stop_strings",
+                                  "num_return_sequences",
+                                  kEndTokens};
 
 /// A setting that roux does not have, and the number with which it changes nothing.
 struct Unknown {
   const char* name;
   std::optional<double> neutral;
 };
-constexpr Unknown kUnknown[] = {{"num_beams", 1},
-                                {"num_beam_groups", 1},
+constexpr Unknown kUnknown[] = {{"num_beam_groups", 1},
                                 {"penalty_alpha", 0},
                                 {"constraints", {}},
                                 {"force_words_ids", {}},
                                 {"diversity_penalty", 0},
-                                {"no_repeat_ngram_size", 0},
                                 {"encoder_no_repeat_ngram_size", 0},
                                 {"encoder_repetition_penalty", 1},
                                 {"typical_p", 1},
@@ -58,8 +68,7 @@ constexpr Unknown kUnknown[] = {{"num_beams", 1},
                                 {"watermarking_config", {}},
                                 {"dola_layers", {}},
                                 {"token_healing", {}},
-                                {"min_length", 0},
-                                {"min_new_tokens", 0}};
+                                {"min_length", 0}};
 
 /// Whether a value of such a setting would change a text.
 bool acts(const Node& value, const std::optional<double>& neutral) {

@@ -95,7 +95,7 @@ inline const std::map<std::string, Names>& folder_arrows() {
        {"runner/cli", "runner/cli/draft", "runner/cli/explain", "runner/cli/generation", "runner/cli/group",
         "runner/cli/hub", "runner/cli/prediction", "runner/cli/proof"}},
       {"runner/cli/draft", {"runner/cli", "runner/cli/group/import"}},
-      {"runner/engine", {"runner/engine/source"}},
+      {"runner/engine", {"runner/engine/source", "runner/engine/texts"}},
       {"runner/train/experiment", {"runner/train/data"}},
       {"runner/train/experiment/memory", {"runner/train/data", "runner/train/experiment"}},
       {"runner/train/strategy", {"runner/train/experiment"}},

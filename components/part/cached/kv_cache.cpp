@@ -57,15 +57,18 @@ KvCache::Layer& KvCache::layer(std::size_t number, const AttentionOptions& o, co
   return layer;
 }
 
-void KvCache::copy(std::int64_t from, std::int64_t to, std::int64_t count) {
-  if (from == to) return;
-  if (!sources_.empty()) sources_[static_cast<std::size_t>(to)] = sources_[static_cast<std::size_t>(from)];
-  if (count == 0) return;
+void KvCache::copy(const Segment& from, std::int64_t to) {
+  if (from.slot == to) return;
+  if (!sources_.empty()) sources_[static_cast<std::size_t>(to)] = sources_[static_cast<std::size_t>(from.slot)];
+  if (from.count == 0) return;
+  const auto positions = [&from](const at::Tensor& tensor, std::int64_t slot, std::int64_t dimension) {
+    return tensor.select(0, slot).narrow(dimension, from.first, from.count);
+  };
   for (const Layer& layer : layers_) {
     if (!layer.k.defined()) continue;
     const std::int64_t of_k = layer.turned ? 1 : 0, of_v = layer.turned ? 2 : 0;
-    layer.k.select(0, to).narrow(of_k, 0, count).copy_(layer.k.select(0, from).narrow(of_k, 0, count));
-    layer.v.select(0, to).narrow(of_v, 0, count).copy_(layer.v.select(0, from).narrow(of_v, 0, count));
+    positions(layer.k, to, of_k).copy_(positions(layer.k, from.slot, of_k));
+    positions(layer.v, to, of_v).copy_(positions(layer.v, from.slot, of_v));
   }
 }
 

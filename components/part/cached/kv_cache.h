@@ -11,6 +11,12 @@
 
 namespace components::part {
 
+/// Positions of one sequence, [first, first + count). In a pass the new ones; those before are in the cache.
+struct Segment {
+  std::int64_t slot = 0, first = 0, count = 0;
+  std::int64_t end() const { return first + count; }
+};
+
 /// Keys and values of the positions that sequences have seen, so that a position is computed once. Each sequence has a
 /// slot, whose positions begin at 0 whatever the others do.
 class KvCache {
@@ -31,8 +37,8 @@ class KvCache {
   /// Makes room for that number of positions at least; those that are there stay.
   void reserve(std::int64_t positions);
 
-  /// The first `count` positions of slot `to` become those of slot `from`, and its source that one's.
-  void copy(std::int64_t from, std::int64_t to, std::int64_t count);
+  /// These positions of slot `to` become those of the segment's slot, and its source that one's.
+  void copy(const Segment& from, std::int64_t to);
 
   /// Of a decoder that looks at an encoded source: keys and values of it, of cross attention `number`, computed once
   /// for the sequence in that slot. Slots with the same source share their memory.
@@ -46,12 +52,6 @@ class KvCache {
   std::int64_t slots_, positions_, room_;  // room: positions and what fills up a step of the kernels
   std::vector<Layer> layers_;
   std::vector<std::vector<Keys>> sources_;  // by slot, then by cross attention
-};
-
-/// New positions of one sequence, [first, first + count); those before are in the cache.
-struct Segment {
-  std::int64_t slot = 0, first = 0, count = 0;
-  std::int64_t end() const { return first + count; }
 };
 
 /// A pass over the new positions of several sequences: their rows follow each other in the activations, [N, ...], with

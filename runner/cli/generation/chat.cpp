@@ -311,7 +311,7 @@ void chat(Session& session, ChatFlags& flags) {
   auto recipe = load_model_recipe(session, flags.recipe, request,
                                   {{recipe::Override::Kind::kSet, "generation.num_return_sequences=1", "roux chat"}});
   if (!recipe) return;
-  warn_of_greedy(session, *recipe);
+  warn_of_idle_flags(session, *recipe);
   tell_one_process(*recipe, "a chat");
   engine::Engine* engine = engine_for(session, *recipe, request);
   if (engine == nullptr) return;

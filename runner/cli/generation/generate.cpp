@@ -111,7 +111,7 @@ void generate(Session& session, GenerateFlags& flags) {
   const std::int64_t samples = recipe->generation->num_return_sequences;
   const std::optional<bool> stream = streams(session, flags, samples);
   if (!stream) return;
-  warn_of_greedy(session, *recipe);
+  warn_of_idle_flags(session, *recipe);
   const bool single = request.prompts.size() == 1 && samples == 1;
   if (!works_here(session, *recipe, single, request)) return;
   engine::Engine* engine = engine_for(session, *recipe, request);

@@ -22,10 +22,8 @@ constexpr const char* kSample = "do_sample";
 
 /// Words of Transformers and others that the schema refuses, each with a remedy.
 constexpr const char* kRefused[] = {
-    "num_beams",   "beams",          "num_beam_groups",      "diversity_penalty", "length_penalty", "early_stopping",
-    "constraints", "penalty_alpha",  "no_repeat_ngram_size", "typical_p",         "top_h",          "epsilon_cutoff",
-    "eta_cutoff",  "guidance_scale", "max_length",           "max_tokens",        "min_length",     "min_new_tokens",
-    "max_time"};
+    "beams",          "num_beam_groups", "diversity_penalty", "constraints", "penalty_alpha", "typical_p",  "top_h",
+    "epsilon_cutoff", "eta_cutoff",      "guidance_scale",    "max_length",  "max_tokens",    "min_length", "max_time"};
 
 const registry::Fragment& schema(const char* section) {
   const registry::Fragment* fragment = registry::Registry::builtin().find("section", section);
@@ -80,6 +78,7 @@ std::string metavar(const Property& property) {
   switch (property.type) {
     case Property::Type::kInteger: return "N";
     case Property::Type::kNumber: return "X";
+    case Property::Type::kString: return "WORD";
     default: return "ID,...";
   }
 }

@@ -106,14 +106,20 @@ std::optional<resolve::Recipe> load_model_recipe(Session& session, RecipeFlags& 
                    : session.load(flags.path, *options);
 }
 
-void warn_of_greedy(const Session& session, const resolve::Recipe& recipe) {
-  if (recipe.generation->do_sample || launch::another_process_reports()) return;
+void warn_of_idle_flags(const Session& session, const resolve::Recipe& recipe) {
+  if (launch::another_process_reports()) return;
   core::Diagnostics diagnostics;
-  for (const char* key : {"temperature", "top_k", "top_p", "min_p"}) {
+  const auto warn = [&](const char* key, const char* without, const char* remedy) {
     const core::Location& location = recipe.location(std::string("generation.") + key);
-    if (!location.known() || location.source->kind != core::Source::Kind::kFlag) continue;
-    diagnostics.warning(location, std::string(key) + " has no effect without do_sample",
-                        "add --do-sample, or leave it out");
+    if (!location.known() || location.source->kind != core::Source::Kind::kFlag) return;
+    diagnostics.warning(location, std::string(key) + " has no effect without " + without,
+                        std::string("add ") + remedy + ", or leave it out");
+  };
+  if (!recipe.generation->do_sample) {
+    for (const char* key : {"temperature", "top_k", "top_p", "min_p"}) warn(key, "do_sample", "--do-sample");
+  }
+  if (recipe.generation->num_beams == 1) {
+    for (const char* key : {"length_penalty", "early_stopping"}) warn(key, "beams", "--num-beams 4");
   }
   session.show(diagnostics);
 }

@@ -17,8 +17,9 @@ namespace runner::cli {
 std::optional<resolve::Recipe> load_model_recipe(Session& session, RecipeFlags& flags, engine::GenerateRequest& request,
                                                  const std::vector<recipe::Override>& forced = {});
 
-/// Warns of flags for drawing tokens, where none is drawn. A recipe may have them for other calls.
-void warn_of_greedy(const Session& session, const resolve::Recipe& recipe);
+/// Warns of flags for drawing tokens, where none is drawn, and for beams, where there is one. A recipe may have them
+/// for other calls.
+void warn_of_idle_flags(const Session& session, const resolve::Recipe& recipe);
 
 /// Says that one process does the work, where the recipe names more. `what`: `a chat`.
 void tell_one_process(const resolve::Recipe& recipe, const std::string& what);

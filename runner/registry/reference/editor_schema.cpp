@@ -200,9 +200,15 @@ class Assembler {
   }
 
   static Json text_of(const Property& property) {
-    if (!property.enum_values.empty())
-      return {
-          {"anyOf", Json::array({Json{{"type", "string"}, {"enum", property.enum_values}}, definition("reference")})}};
+    if (!property.enum_values.empty()) {
+      Json words = {{"type", "string"}, {"enum", property.enum_values}};
+      const auto& names = property.enum_values;
+      if (std::find(names.begin(), names.end(), "true") != names.end()) {  // YAML reads these two as booleans
+        words["type"] = Json::array({"string", "boolean"});
+        words["enum"].insert(words["enum"].end(), {true, false});
+      }
+      return {{"anyOf", Json::array({words, definition("reference")})}};
+    }
     Json schema = {{"type", "string"}};
     if (property.min_length) schema["minLength"] = *property.min_length;
     if (!property.pattern.empty()) schema["pattern"] = std::string(kReference) + "|" + property.pattern;

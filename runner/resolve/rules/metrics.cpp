@@ -248,6 +248,13 @@ void metrics_of_texts(SettledTree& tree) {
     tree.error("eval.generate", "eval.generate makes texts that no metric judges",
                "add one to eval.metrics: " + enumerated(of_texts, "or", of_texts.size()) + "; or remove it");
   }
+  const auto least = tree.integer("eval.generate.min_new_tokens"), most = tree.integer("eval.generate.max_new_tokens");
+  if (least && most && *least > *most) {
+    tree.error("eval.generate.min_new_tokens",
+               "eval.generate.min_new_tokens is " + std::to_string(*least) + ", but max_new_tokens ends a text at " +
+                   std::to_string(*most),
+               "raise max_new_tokens");
+  }
   if (tree.text("parallelism.shard").value_or("none") == "parameters") {
     tree.error("eval.generate", "eval.generate needs whole parameters, and parallelism.shard is parameters",
                "remove it, and measure the exported model; or shard gradients alone");

@@ -272,6 +272,16 @@ bool reads_output(const Experiment& experiment, const EvalOptions& options) {
          });
 }
 
+components::generation::BeamOptions::Stopping stopping_of(sections::eval::EarlyStopping when) {
+  using Stopping = components::generation::BeamOptions::Stopping;
+  switch (when) {
+    case sections::eval::EarlyStopping::kFalse: return Stopping::kEstimate;
+    case sections::eval::EarlyStopping::kTrue: return Stopping::kFull;
+    case sections::eval::EarlyStopping::kNever: return Stopping::kNever;
+  }
+  return Stopping::kEstimate;
+}
+
 /// Gives texts of a batch, from sample `first` of the set on, to the metrics that judge them.
 void judge_texts(const Experiment& experiment, components::generation::Answers& texts, std::int64_t first,
                  const components::TensorMap& batch) {
@@ -354,8 +364,13 @@ std::optional<EvalResult> evaluate(const Experiment& experiment, const std::stri
   std::optional<components::generation::Answers> texts;
   if (const auto& generate = experiment.recipe.eval->generate) {
     texts.emplace(*experiment.model, data.tokenizer(),
-                  components::generation::Answers::Options{generate->max_new_tokens, positions_of(experiment),
-                                                           options.autocast, options.interrupted});
+                  components::generation::Answers::Options{
+                      generate->max_new_tokens,
+                      {generate->no_repeat_ngram_size, generate->min_new_tokens},
+                      {generate->num_beams, generate->length_penalty, stopping_of(generate->early_stopping)},
+                      positions_of(experiment),
+                      options.autocast,
+                      options.interrupted});
   }
   const components::data::Questions* const questions = judged_questions(experiment, data);
   std::optional<SpanAnswers> answers;

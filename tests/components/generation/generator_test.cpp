@@ -200,7 +200,7 @@ TEST_CASE("logits have the same bits alone, in a batch, in pieces and behind a s
       CHECK(at::equal(passes->run(feeds)[5], expected[0]));
       CHECK(at::equal(behind(*passes, 2, ids, {1, 3, ids.size() - 2, ids.size() - 1}), expected));
       behind(*passes, 3, joined(prefix, draw(5, 4)));
-      passes->copy(3, 6, static_cast<std::int64_t>(prefix.size()));
+      passes->copy({3, 0, static_cast<std::int64_t>(prefix.size())}, 6);
       const Feed rest{6, static_cast<std::int64_t>(prefix.size()), ids};
       CHECK(at::equal(passes->run(std::span(&rest, 1)), expected));
     }

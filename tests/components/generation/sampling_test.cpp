@@ -53,7 +53,8 @@ Recorded read_recorded() {
                                      .top_k = values.value("top_k", std::int64_t{0}),
                                      .top_p = values.value("top_p", 1.0),
                                      .min_p = values.value("min_p", 0.0),
-                                     .repetition_penalty = values.value("repetition_penalty", 1.0)});
+                                     .repetition_penalty = values.value("repetition_penalty", 1.0),
+                                     .min_kept = values.value("min_kept", std::int64_t{1})});
   }
   for (const auto& values : file["rows"]) {
     Row& row = recorded.rows.emplace_back();
@@ -121,7 +122,7 @@ std::size_t differences(const Recorded& recorded, const Change& change) {
 
 TEST_CASE("processed logits have the distributions of Transformers", "[generation][sampling]") {
   const Recorded recorded = read_recorded();
-  REQUIRE(recorded.rows.size() * recorded.combinations.size() == 1500);
+  REQUIRE(recorded.rows.size() * recorded.combinations.size() == 1700);
   CHECK(differences(recorded, [](Row& row, const Ids& seen, const Sampling& sampling) {
           CHECK(process(row, seen, sampling));
         }) == 0);
@@ -135,6 +136,7 @@ TEST_CASE("the recorded distributions tell a wrong processor", "[generation][sam
     if (!words.contains("top_k")) sampling.top_k = 0;
     if (!words.contains("top_p")) sampling.top_p = 1;
     if (!words.contains("min_p")) sampling.min_p = 0;
+    if (words.contains("one")) sampling.min_kept = 1;
     process(row, seen, sampling);
   };
   // Two calls: the words of the first, then the others.
@@ -149,6 +151,7 @@ TEST_CASE("the recorded distributions tell a wrong processor", "[generation][sam
       {{"penalty", "temperature", "top_p", "min_p"}, {}},
       {{"penalty", "temperature", "top_k", "min_p"}, {}},
       {{"penalty", "temperature", "top_k", "top_p"}, {}},
+      {{"penalty", "temperature", "top_k", "top_p", "min_p", "one"}, {}},
   };
   for (const auto& order : orders) {
     CAPTURE(order);

@@ -7,7 +7,7 @@ itself would build (GenerationMixin._get_logits_processor), so their order is th
 combination of settings the ids that stay are recorded, of every fifth pair also their probabilities.
 
 Which of several equal logits top_p leaves out depends on torch.sort, which on a CPU is stable or not by the processor's
-instructions. Here it is asked to be stable.
+instructions. Here it is asked to be stable, and torch.topk, by which min_p keeps several, takes the first of equal ones.
 """
 
 import functools
@@ -58,6 +58,11 @@ COMBINATIONS = [
     {"repetition_penalty": 1.2, "temperature": 0.8, "top_k": 40, "top_p": 0.9},
     {"repetition_penalty": 1.05, "temperature": 0.6, "top_p": 0.95, "min_p": 0.02},
     {"repetition_penalty": 1.15, "temperature": 1.7, "top_k": 100, "top_p": 0.99, "min_p": 0.01},
+    # With beams more tokens than the most probable one stay: the number of end tokens and one.
+    {"min_kept": 3, "top_k": 2},
+    {"min_kept": 2, "top_p": 0.001, "temperature": 0.5},
+    {"min_kept": 5, "min_p": 0.9},
+    {"min_kept": 4, "top_k": 1, "top_p": 0.1, "min_p": 0.5},
 ]
 
 
@@ -76,8 +81,18 @@ def make_row(index, rng):
     return [round(value * UNIT) for value in values]
 
 
+def first_of_equal(values, k, dim=-1):
+    """torch.topk."""
+    found = torch.sort(values, dim=dim, descending=True)
+    return torch.return_types.topk((found.values.narrow(dim, 0, k), found.indices.narrow(dim, 0, k)))
+
+
 def processors(combination, length):
-    config = GenerationConfig(do_sample=True, **({"top_k": 0} | combination))
+    settings = {"top_k": 0} | combination
+    kept = settings.pop("min_kept", None)
+    config = GenerationConfig(do_sample=True, num_beams=1 if kept is None else 4, **settings)
+    if kept is not None:
+        config._eos_token_tensor = torch.arange(kept - 1)
     model = types.SimpleNamespace(config=types.SimpleNamespace(is_encoder_decoder=False))
     model._merge_criteria_processor_list = lambda made, given: made
     return GenerationMixin._get_logits_processor(model, config, input_ids_seq_length=length, device="cpu")
@@ -87,6 +102,7 @@ def main():
     output = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else HERE
     warnings.simplefilter("ignore")
     torch.sort = functools.partial(torch.sort, stable=True)
+    torch.topk = first_of_equal
     rng = random.Random(20)
     rows = [make_row(index, rng) for index in range(ROWS)]
     seen = [[rng.randrange(VOCABULARY) for _ in range(30)] + [7, 7, 7] for _ in range(ROWS)]

@@ -235,8 +235,9 @@ TEST_CASE("an adapter's tensors carry its name unless it is the default one", "[
 TEST_CASE("target_modules are the shortest names of the adapted layers alone", "[pretrained][adapter]") {
   const ModelType& gpt2 = *find_model_type("gpt2");
   const ModelType& llama = *find_model_type("llama");
-  const auto shown = [](const ModelType& type, const std::vector<std::string>& modules) {
-    return core::to_json(target_modules(type, 2, modules), -1);
+  const core::Node config = core::parse_json(R"({"n_layer": 2, "num_hidden_layers": 2})").value();
+  const auto shown = [&config](const ModelType& type, const std::vector<std::string>& modules) {
+    return core::to_json(target_modules(type, config, modules), -1);
   };
   CHECK(shown(gpt2, {"transformer.h.0.mlp.c_proj", "transformer.h.1.mlp.c_proj"}) == R"(["mlp.c_proj"])");
   CHECK(shown(llama, {"model.layers.0.mlp.up_proj", "model.layers.1.mlp.up_proj"}) == R"(["up_proj"])");

@@ -61,7 +61,7 @@ int warnings(const Diagnostics& diagnostics) {
 TEST_CASE("the folder's generation_config.json comes after the recipe and before the defaults",
           "[resolve][generation]") {
   const Folder folder(R"({"do_sample": true, "temperature": 0.6, "top_p": 0.9, "top_k": null, "use_cache": true,
-                          "cache_implementation": "static", "num_beams": 1, "bos_token_id": 1,
+                          "cache_implementation": "static", "num_beam_groups": 1, "bos_token_id": 1,
                           "eos_token_id": [2, 5], "transformers_version": "4.40.0"})");
   Diagnostics diagnostics;
   const auto recipe = folder.load("generation: {temperature: 0.5}\n", diagnostics);
@@ -80,8 +80,28 @@ TEST_CASE("the folder's generation_config.json comes after the recipe and before
   CHECK(top_p.history().front().text == "init_from");
 }
 
+TEST_CASE("a folder for summaries says how its texts are searched", "[resolve][generation]") {
+  const Folder folder(R"({"num_beams": 4, "length_penalty": 2, "early_stopping": true, "no_repeat_ngram_size": 3,
+                          "min_new_tokens": 5, "num_return_sequences": 2})");
+  Diagnostics diagnostics;
+  const auto recipe = folder.load("generation: {no_repeat_ngram_size: 2}\n", diagnostics);
+  REQUIRE(recipe);
+  CHECK(diagnostics.all().empty());
+  CHECK(recipe->generation->num_beams == 4);
+  CHECK(recipe->generation->length_penalty == 2.0);
+  CHECK(recipe->generation->early_stopping == runner::sections::generation::EarlyStopping::kTrue);
+  CHECK(recipe->generation->no_repeat_ngram_size == 2);  // of the recipe
+  CHECK(recipe->generation->min_new_tokens == 5);
+  CHECK(recipe->generation->num_return_sequences == 2);
+  const auto never = folder.load("generation: {early_stopping: never}\n", diagnostics);
+  REQUIRE(never);
+  CHECK(never->generation->early_stopping == runner::sections::generation::EarlyStopping::kNever);
+  CHECK_FALSE(folder.load("generation: {early_stopping: always}\n", diagnostics));
+  CHECK_FALSE(folder.load("generation: {num_return_sequences: 5}\n", diagnostics));
+}
+
 TEST_CASE("a recipe without the section stays as it is", "[resolve][generation]") {
-  const Folder folder(R"({"do_sample": true, "temperature": "hot", "num_beams": 4})");
+  const Folder folder(R"({"do_sample": true, "temperature": "hot", "top_h": 4})");
   Diagnostics diagnostics;
   const auto recipe = folder.load("", diagnostics);
   REQUIRE(recipe);
@@ -102,9 +122,9 @@ TEST_CASE("the section leaves the hash of a recipe", "[resolve][generation]") {
 }
 
 TEST_CASE("settings that roux does not have are warned of where they act", "[resolve][generation]") {
-  const Folder folder(R"({"num_beams": 4, "no_repeat_ngram_size": 3, "typical_p": 1.0, "epsilon_cutoff": 0.0,
-                          "penalty_alpha": 0.6, "suppress_tokens": [], "bad_words_ids": [[3]], "guidance_scale": null,
-                          "early_stopping": false})");
+  const Folder folder(R"({"num_beam_groups": 4, "encoder_no_repeat_ngram_size": 3, "typical_p": 1.0,
+                          "epsilon_cutoff": 0.0, "penalty_alpha": 0.6, "suppress_tokens": [], "bad_words_ids": [[3]],
+                          "guidance_scale": null, "low_memory": false})");
   Diagnostics diagnostics;
   REQUIRE(folder.load("generation: {}\n", diagnostics));
   CHECK(warnings(diagnostics) == 4);
