@@ -6,6 +6,7 @@
 #include "runner/registry/value_check.h"
 #include "runner/resolve/adapter_source.h"
 #include "runner/resolve/consistency.h"
+#include "runner/resolve/cross_validation.h"
 #include "runner/resolve/foreign_file.h"
 #include "runner/resolve/generation_settings.h"
 #include "runner/resolve/hub_values.h"
@@ -43,6 +44,7 @@ Recipe settle_recipe(const std::string& path, recipe::Composed composed, const r
     return settled;
   }
   locate_hub_values(composed.root, diagnostics);
+  complete_folds(composed.root, diagnostics);
   if (composed.use) complete_use(composed.root, *composed.use);
   complete_pretrained(composed.root, diagnostics);
   complete_adapters(composed.root.find("adapters"), diagnostics);

@@ -28,7 +28,10 @@ void add_list(FieldFacts& field, const std::vector<Node>& items) {
 void add(FieldFacts& field, const Node& value) {
   ++field.records;
   if (value.is_sequence()) return add_list(field, value.items());
-  if (value.is_mapping()) return;
+  if (value.is_mapping()) {
+    ++field.mappings;
+    return;
+  }
   if (value.is_string()) {
     ++field.texts;
     field.mean_length += static_cast<double>(value.as_string().size());

@@ -113,7 +113,11 @@ class Drafting {
     const pretrained::ModelType& type = pretrained::model_type_of_config(*config);
     draft_.model = flags_.model;
     draft_.model_type = type.name;
-    request_.continues = type.has_head(pretrained::kCausalLm);
+    using Model = TaskRequest::Model;
+    request_.model = type.has_head(pretrained::kCausalLm)    ? Model::kDecoder
+                     : type.has_head(pretrained::kSeq2SeqLm) ? Model::kEncoderDecoder
+                                                             : Model::kEncoder;
+    draft_.is_encoder_decoder = request_.model == Model::kEncoderDecoder;
     return true;
   }
 

@@ -12,7 +12,8 @@ namespace {
 
 using Kind = Task::Kind;
 
-constexpr std::int64_t kHeldOutMin = 20;  ///< records, of which a twentieth is one
+constexpr double kEncoderDecoderRate = 1e-4;  ///< T5 learns little at the rates of decoders
+constexpr std::int64_t kHeldOutMin = 20;      ///< records, of which a twentieth is one
 
 /// What goes by the task.
 struct Choices {
@@ -44,6 +45,9 @@ Choices choices_of(const Task& task) {
     case Kind::kValue: return {"sequence_classification", "", "[rmse, pearson]", 2e-5, 2e-4, 3, 16};
     case Kind::kTags:
       return {"token_classification", "", task.has_entities ? "[entity_f1]" : "[accuracy]", 2e-5, 2e-4, 3, 16};
+    case Kind::kAnswer: return {"question_answering", "", "[exact_match, squad_f1]", 3e-5, 2e-4, 2, 16};
+    case Kind::kChoice: return {"multiple_choice", "", "[accuracy]", 2e-5, 2e-4, 3, 16};
+    case Kind::kVector: return {"embedding", "", "", 2e-5, 2e-4, 1, 32};
   }
   return {};
 }
@@ -137,7 +141,8 @@ std::string text_of(const RecipeDraft& draft) {
     lines.add("adapters: [{type: lora, r: 16, lora_alpha: 32, target_modules: all-linear}]", draft.why_adapter);
   add_data(lines, draft);
   if (*choices.loss != '\0') lines.add("loss: " + std::string(choices.loss));
-  lines.add("optimizer: {type: adamw, lr: " + rate_text(draft.is_adapter ? choices.adapter_rate : choices.rate) + "}",
+  const double whole = draft.is_encoder_decoder ? kEncoderDecoderRate : choices.rate;
+  lines.add("optimizer: {type: adamw, lr: " + rate_text(draft.is_adapter ? choices.adapter_rate : whole) + "}",
             draft.is_adapter ? "usual for LoRA" : "usual for all weights");
   lines.add("lr_scheduler: {type: linear, warmup_ratio: 0.1}");
   if (!draft.precision.empty()) lines.add("precision: " + draft.precision, "the fastest here");

@@ -12,6 +12,7 @@ namespace runner::cli {
 struct RecipeDraft {
   Task task;
   std::string model, model_type;  ///< as `init_from` has it
+  bool is_encoder_decoder = false;
   std::string run_name;
   std::vector<std::string> train, val;  ///< files; no `val`: a part of `train` is held out
   std::int64_t records = 0;             ///< that were counted, of `train`; 0: not known

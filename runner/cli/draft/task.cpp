@@ -32,7 +32,10 @@ constexpr KindWord kWords[] = {{Kind::kChat, "chat"},
                                {Kind::kClasses, "multi_label"},
                                {Kind::kValue, "regression"},
                                {Kind::kTags, "tags"},
-                               {Kind::kMaskedText, "masked_lm"}};
+                               {Kind::kMaskedText, "masked_lm"},
+                               {Kind::kAnswer, "question_answering"},
+                               {Kind::kChoice, "multiple_choice"},
+                               {Kind::kVector, "embedding"}};
 
 struct Pair {
   std::string_view first, second;
@@ -62,8 +65,12 @@ constexpr std::array<Pair, 9> kAnswers = {{{"question", "answer"},
                                            {"document", "summary"},
                                            {"dialogue", "summary"}}};
 
-bool is_of_labels(Kind kind) {
-  return kind == Kind::kClass || kind == Kind::kClasses || kind == Kind::kValue || kind == Kind::kTags;
+/// Whether encoders alone learn it.
+bool is_of_encoders(Kind kind) { return kind == Kind::kMaskedText || kind == Kind::kAnswer || kind == Kind::kChoice; }
+/// Whether any model that reads texts learns it, by a head of its own.
+bool has_head(Kind kind) {
+  return kind == Kind::kClass || kind == Kind::kClasses || kind == Kind::kValue || kind == Kind::kTags ||
+         kind == Kind::kVector;
 }
 
 std::string names_of(const std::vector<FieldFacts>& fields) {
@@ -84,8 +91,9 @@ class Chooser {
     Found found;
     if (!request_.wanted) {
       found = preferences();
-      for (const auto look : {&Chooser::feedback, &Chooser::chat, &Chooser::tags, &Chooser::labelled,
-                              &Chooser::completion, &Chooser::unclear, &Chooser::text}) {
+      for (const auto look :
+           {&Chooser::answers, &Chooser::choices, &Chooser::vectors, &Chooser::feedback, &Chooser::chat, &Chooser::tags,
+            &Chooser::labelled, &Chooser::completion, &Chooser::unclear, &Chooser::text}) {
         if (!found && !failure_) found = (this->*look)();
       }
     } else {
@@ -109,6 +117,9 @@ class Chooser {
       case Kind::kPreferences:
       case Kind::kReward: return preferences();
       case Kind::kFeedback: return feedback();
+      case Kind::kAnswer: return answers();
+      case Kind::kChoice: return choices();
+      case Kind::kVector: return vectors();
       case Kind::kTags: return tags();
       case Kind::kClass:
       case Kind::kClasses:
@@ -120,15 +131,23 @@ class Chooser {
   /// Kinds that need a model which continues texts, and the names that were given.
   Result<Task> finished(Task task) {
     if (request_.wanted) task.kind = *request_.wanted;
-    const bool is_of_any = is_of_labels(task.kind) || task.kind == Kind::kMaskedText;
-    if (!request_.continues && task.kind == Kind::kText) {
-      task.kind = Kind::kMaskedText;
-    } else if (!request_.continues && !is_of_any) {
-      return Failure{std::string("the records are for ") + word_of(task.kind) + " (" + task.of +
-                         "), and the model is an encoder, which continues no text",
-                     "name a decoder, such as a Llama or a Qwen, or records of texts with labels"};
+    const std::string of =
+        std::string("the records are for ") + word_of(task.kind) + " (" + task.of + "), and the model ";
+    switch (request_.model) {
+      case TaskRequest::Model::kDecoder:
+        if (!is_of_encoders(task.kind)) return task;
+        return Failure{of + "is a decoder, which has no such head", "name an encoder, such as a BERT"};
+      case TaskRequest::Model::kEncoderDecoder:
+        if (task.kind == Kind::kCompletion) return task;
+        return Failure{
+            of + "writes a text of another, as T5",
+            "name records of a text and what is to be written of it: --columns prompt=FIELD,completion=FIELD"};
+      case TaskRequest::Model::kEncoder: break;
     }
-    return task;
+    if (task.kind == Kind::kText) task.kind = Kind::kMaskedText;
+    if (has_head(task.kind) || is_of_encoders(task.kind)) return task;
+    return Failure{of + "is an encoder, which continues no text",
+                   "name a decoder, such as a Llama or a Qwen, or records of texts with labels"};
   }
 
   const FieldFacts* named(const std::string& column) const {
@@ -191,6 +210,42 @@ class Chooser {
     read(task, "completion", *answer);
     read(task, "label", *label);
     return task;
+  }
+
+  bool is_encoder() const { return request_.model == TaskRequest::Model::kEncoder; }
+
+  Found answers() {
+    const FieldFacts *question = find(fields_, "question"), *context = find(fields_, "context"),
+                     *answers = find(fields_, "answers");
+    const bool is_meant = is_encoder() || request_.wanted;
+    if (!is_meant || question == nullptr || context == nullptr || answers == nullptr || answers->mappings == 0)
+      return std::nullopt;
+    return Task{.kind = Kind::kAnswer, .of = "question, context, answers"};
+  }
+
+  Found choices() {
+    if (!is_encoder() && !request_.wanted) return std::nullopt;
+    const bool is_swag = find(fields_, "sent1") != nullptr && find(fields_, "ending0") != nullptr;
+    const FieldFacts *choices = find(fields_, "choices"), *label = find(fields_, "label");
+    if (label == nullptr || (!is_swag && (choices == nullptr || choices->text_lists == 0))) return std::nullopt;
+    return Task{.kind = Kind::kChoice,
+                .of = is_swag ? "sent1, sent2, ending0, ..., label" : "question, choices, label"};
+  }
+
+  /// Pairs by their names; of an encoder a question and its answer, too.
+  Found vectors() {
+    const FieldFacts *anchor = find(fields_, "anchor"), *positive = find(fields_, "positive");
+    if (anchor != nullptr && positive != nullptr) {
+      const bool has_negative = find(fields_, "negative") != nullptr;
+      return Task{.kind = Kind::kVector, .of = has_negative ? "anchor, positive, negative" : "anchor, positive"};
+    }
+    if (!is_encoder() && !request_.wanted) return std::nullopt;
+    for (const auto& [one, other] : {Pair{"query", "document"}, Pair{"question", "answer"}}) {
+      const FieldFacts *first = find(fields_, std::string(one)), *second = find(fields_, std::string(other));
+      if (first == nullptr || second == nullptr || !first->all(first->texts) || !second->all(second->texts)) continue;
+      return Task{.kind = Kind::kVector, .of = std::string(one) + ", " + std::string(other)};
+    }
+    return std::nullopt;
   }
 
   Found completion() {

@@ -27,6 +27,9 @@ struct Task {
     kValue,        ///< a number
     kTags,         ///< a class of each word
     kMaskedText,   ///< words that are hidden
+    kAnswer,       ///< where a context answers a question
+    kChoice,       ///< which of several texts is right
+    kVector,       ///< vectors of texts, of pairs that belong together
   };
   Kind kind = Kind::kText;
   /// `data.train.columns`, where names are not the usual ones, and the fields.
@@ -45,7 +48,9 @@ std::vector<std::string> task_words();
 struct TaskRequest {
   std::optional<Task::Kind> wanted = {};
   std::map<std::string, std::string> columns = {};  ///< that were named
-  bool continues = true;                            ///< the model has a head that continues texts
+  /// What the model can do: continue texts; write one of another, as T5; or tell something of it, as BERT.
+  enum class Model { kDecoder, kEncoderDecoder, kEncoder };
+  Model model = Model::kDecoder;
 };
 
 /// Asks which of several answers is meant; nothing: no one is there to answer.
