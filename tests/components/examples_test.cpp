@@ -14,6 +14,7 @@
 #include "components/model/model.h"
 #include "components/optimizer/optimizer.h"
 #include "components/tensor/preferences.h"
+#include "components/tensor/several_texts.h"
 #include "components/tokenizer/tokenizer.h"
 #include "components/transform/transform.h"
 #include "components/weight_averaging/weight_averaging.h"
@@ -44,7 +45,13 @@ std::vector<Situation> situations() {
   pairs.tensors.push_back({components::kRejectedAt, Dtype::kInt64, {kBatch}, false});
   BatchSpec masked = tests::text_data(700, 8);
   masked.find(components::kTarget)->in_place = true;
-  return {{masked, {"output", Dtype::kFloat32, {kBatch, kTime, 700}}},
+  BatchSpec texts = tests::text_data(16, 8), spans = texts;
+  texts.tensors.push_back({components::kTextsAt, Dtype::kInt64, {kBatch, 2}, false});
+  *texts.find(components::kTarget) = {components::kTarget, Dtype::kFloat32, {kBatch, 1}, false};
+  *spans.find(components::kTarget) = {components::kTarget, Dtype::kInt64, {kBatch, 2}, false};
+  return {{texts, {"output", Dtype::kFloat32, {kBatch, 2, 8}}},
+          {spans, {"output", Dtype::kFloat32, {kBatch, kTime, 2}}},
+          {masked, {"output", Dtype::kFloat32, {kBatch, kTime, 700}}},
           {tests::class_data(8, 3), {"output", Dtype::kFloat32, {kBatch, 3}}},
           {tests::value_data(8, 1), {"output", Dtype::kFloat32, {kBatch, 1}}},
           {tests::value_data(8, 2), {"output", Dtype::kFloat32, {kBatch, 2}}},
