@@ -88,7 +88,7 @@ def loss_and_logits(model, folder, case, batch):
 
 
 def span_loss(model, batch):
-    """As Transformers computes it, where nothing is padding; padding is no place of an answer."""
+    """The loss of Transformers, with padding masked out of the softmax: an answer cannot lie there."""
     labels = batch["labels"]
     output = model(**{key: value for key, value in batch.items() if key != "labels"})
     logits = torch.stack([output.start_logits, output.end_logits], dim=-1)

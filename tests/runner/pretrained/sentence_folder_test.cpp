@@ -38,7 +38,7 @@ class Sentences {
 
 }  // namespace
 
-TEST_CASE("a folder of Sentence Transformers says what becomes of a text", "[pretrained][sentences]") {
+TEST_CASE("pooling, normalization and length are read from a Sentence Transformers folder", "[pretrained][sentences]") {
   const Sentences folder;
   REQUIRE(folder.read());
   CHECK(folder.read().value().pooling == "mean");
