@@ -289,8 +289,8 @@ void complete_pretrained(Node& recipe, Diagnostics& diagnostics) {
   }
   take_head(recipe, model, diagnostics);
   if (model == nullptr) return;
-  const std::optional<std::int64_t> longest =
-      source && !of_folder.empty() ? take_sentence_folder(*source, *model, diagnostics) : std::nullopt;
+  const std::int64_t longest =  // 0: the folder says none
+      source && !of_folder.empty() ? take_sentence_folder(*source, *model, diagnostics).value_or(0) : 0;
   const Node* const config = model->find("config");
   std::optional<Node> checked;
   if (config == nullptr || config->is_null()) {
@@ -303,7 +303,7 @@ void complete_pretrained(Node& recipe, Diagnostics& diagnostics) {
   if (checked) check_head(*model, *checked, diagnostics);
   model->set("config", checked ? std::move(*checked) : Node::null(model->location()));
   const std::int64_t positions = positions_of(*model);
-  settle_lengths(recipe, longest && (positions <= 0 || *longest < positions) ? *longest : positions);
+  settle_lengths(recipe, longest > 0 && (positions <= 0 || longest < positions) ? longest : positions);
   if (!of_folder.empty() && is_missing(recipe, "loss")) {
     const auto [type, why] = is_reward(recipe) ? std::pair(kReward, "a reward model") : usual_loss(*model);
     Node loss = Node::string(type, source->location());

@@ -32,7 +32,8 @@ struct Choices {
 };
 
 Result<Choices> listed(const Node& object, const std::string& key) {
-  Choices choices{.read = {key, kChoices}};
+  Choices choices;
+  choices.read = {key, kChoices};
   const auto question = text_of(object, key);
   if (!question) return question.failure();
   choices.question = question.value();
@@ -51,7 +52,8 @@ Result<Choices> listed(const Node& object, const std::string& key) {
 
 /// Each ending stands behind the second sentence.
 Result<Choices> endings(const Node& object) {
-  Choices choices{.read = {kFirst, kSecond}};
+  Choices choices;
+  choices.read = {kFirst, kSecond};
   const auto first = text_of(object, kFirst), second = text_of(object, kSecond);
   if (!first) return first.failure();
   if (!second) return second.failure();

@@ -53,8 +53,8 @@ std::vector<FieldFacts> facts_of(const std::vector<Node>& records) {
       auto at =
           std::find_if(fields.begin(), fields.end(), [&](const FieldFacts& one) { return one.name == entry.key; });
       if (at == fields.end()) {
-        fields.push_back({.name = entry.key});
-        at = fields.end() - 1;
+        at = fields.insert(fields.end(), FieldFacts{});
+        at->name = entry.key;
       }
       add(*at, entry.value);
     }
