@@ -10,8 +10,8 @@
 
 #include <algorithm>
 
-#include "components/loss/logits_chunks.h"
-#include "components/loss/row_losses.h"
+#include "components/loss/rows/logits_chunks.h"
+#include "components/loss/rows/row_losses.h"
 #include "components/tensor/device.h"
 
 namespace components::loss {

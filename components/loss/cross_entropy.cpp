@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <vector>
@@ -36,6 +37,28 @@ std::vector<std::int64_t> whole_weights(const Config& config) {
   std::frexp(*std::max_element(config.weight->begin(), config.weight->end()), &exponent);
   for (const double weight : *config.weight) whole.push_back(std::llround(std::ldexp(weight, 24 - exponent)));
   return whole;
+}
+
+/// Of classes by how often the training set has them. Empty when an error was reported.
+std::vector<double> balanced_weights(const Inputs& inputs) {
+  const TensorSpec& target = *inputs.find(kTarget);
+  const auto classes = static_cast<std::size_t>(inputs.find(kOutput)->shape.back());
+  if (target.num_classes == 0) {
+    inputs.diagnostics.error(
+        inputs.block.find("balanced")->location(),
+        "balanced weighs classes by how often data.train has them, but the target is " + to_text(target),
+        "remove balanced");
+    return {};
+  }
+  std::vector<double> weights(classes, 1.0);
+  if (!inputs.class_counts) return weights;
+  const std::vector<std::int64_t> counts = inputs.class_counts();
+  const auto targets = static_cast<double>(std::accumulate(counts.begin(), counts.end(), std::int64_t{0}));
+  const auto present = static_cast<double>(std::count_if(counts.begin(), counts.end(), [](auto n) { return n > 0; }));
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    if (counts[i] > 0) weights.at(i) = targets / (present * static_cast<double>(counts[i]));
+  }
+  return weights;
 }
 
 /// Whether there is one weight for each output, and each sample has a class.
@@ -192,7 +215,13 @@ std::shared_ptr<Loss> make(const Config& config, const Inputs& inputs) {
                              "remove ignore_index");
     return nullptr;
   }
-  return check_weight(config, inputs) ? std::make_shared<CrossEntropy>(config) : nullptr;
+  if (!check_weight(config, inputs)) return nullptr;
+  Config weighted = config;
+  if (config.balanced) {
+    weighted.weight = balanced_weights(inputs);
+    if (weighted.weight->empty()) return nullptr;
+  }
+  return std::make_shared<CrossEntropy>(weighted);
 }
 
 }  // namespace components::loss::cross_entropy

@@ -11,7 +11,7 @@
 #include <numeric>
 #include <vector>
 
-#include "components/loss/ready_gradients.h"
+#include "components/loss/rows/ready_gradients.h"
 #include "components/ops/kernel_policy.h"
 #include "components/ops/torch_bridge.h"
 #include "components/tensor/device.h"

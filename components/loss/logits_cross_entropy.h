@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "components/loss/row_losses.h"
+#include "components/loss/rows/row_losses.h"
 #include "runner/core/tensor_fwd.h"
 
 namespace components::loss {

@@ -54,7 +54,10 @@ class Loss : public runner::core::Stateful {
   virtual std::size_t further_means() const { return 0; }
   /// Elements that each of these is taken over, as count() says.
   virtual std::vector<std::int64_t> further_counts(const TensorMap& /*batch*/) const { return {}; }
-  /// The sum of each mean, the first one first; reads no kCountRatios. Waits for the device.
+  /// The sum of each mean as sum() would have it, the first one first, [1 + K]: differentiable, reads no kCountRatios.
+  /// A scalar where there is one, and on the meta device.
+  at::Tensor parts(const TensorMap& tensors, double gradient) const;
+  /// The values of parts(). Waits for the device.
   std::vector<double> sums(const TensorMap& tensors) const;
   /// count() and further_counts().
   std::vector<std::int64_t> counts(const TensorMap& batch) const;
@@ -82,9 +85,6 @@ class Loss : public runner::core::Stateful {
   virtual at::Tensor sum_of(const TensorMap& tensors) const = 0;
   /// sum_of() where kOutput is `kHidden kProjection^T`, for a loss that does not need all logits at once.
   virtual at::Tensor sum_projected(const TensorMap& tensors, double gradient) const;
-
- private:
-  at::Tensor parts(const TensorMap& tensors, double gradient) const;
 };
 
 /// The loss that sums and counts of all its means make: NaN where nothing counts, and a further mean of nothing is 0.

@@ -15,7 +15,7 @@
 
 #include <string>
 
-#include "components/loss/token_logps.h"
+#include "components/loss/rows/token_logps.h"
 #include "components/tensor/preferences.h"
 #include "components/tensor/tensors.h"
 

@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "components/loss/ready_gradients.h"
-#include "components/loss/row_losses.h"
+#include "components/loss/rows/ready_gradients.h"
+#include "components/loss/rows/row_losses.h"
 #include "components/ops/bf16_weight_cache.h"
 #include "components/ops/kernel_policy.h"
 #include "components/ops/matmul.h"

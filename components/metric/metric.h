@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -72,11 +73,15 @@ class Metric {
   bool noticed_ = false;
 };
 
+/// Bytes of UTF-8 of the text that ids spell, without special tokens.
+using BytesOf = std::function<std::int64_t(std::span<const std::int64_t> ids)>;
+
 /// Arguments to make a metric: `outputs` of the model, `data`, `block` in the recipe, `diagnostics`; find() and need().
 struct Inputs : Judged {
   std::optional<std::int64_t> ignore_index = {};  ///< ignored by the loss and by metrics
   bool of_labels = false;                         ///< the loss compares each output with a label, which is 0 or 1
   std::vector<std::string> class_names = {};      ///< of the targets; their numbers where they have none
+  BytesOf bytes_of = {};                          ///< none: ids of the data are no text that is known
 };
 
 /// Null when outputs and data do not fit (`diagnostics` says so).

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,6 +18,8 @@ struct Judged {
   const BatchSpec& data;
   const runner::core::Node& block;  ///< of the loss or metric
   runner::core::Diagnostics& diagnostics;
+  /// How many targets of the training set have each class; reads it. None where no data are read (`plan`).
+  std::function<std::vector<std::int64_t>()> class_counts = {};
 
   const TensorSpec* find(std::string_view name) const;
   /// Null after an error at the block: `loss reads "labels", which neither the model nor the data give`.

@@ -1,5 +1,6 @@
 #include "components/tensor/meta_pass.h"
 
+#include <ATen/ExpandUtils.h>
 #include <ATen/autocast_mode.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -285,6 +286,11 @@ Tensor roll(const Tensor& x, c10::SymIntArrayRef, IntArrayRef) { return like(x);
 /// With what the gradient is made of.
 std::tuple<Tensor, Tensor> log_sigmoid(const Tensor& x) { return {like(x), like(x)}; }
 Tensor log_sigmoid_backward(const Tensor&, const Tensor& x, const Tensor&) { return like(x); }
+/// One of both may be a number, on the CPU.
+Tensor where(const Tensor& condition, const Tensor& x, const Tensor& y) {
+  const auto shape = at::infer_size(condition.sizes(), at::infer_size(x.sizes(), y.sizes()));
+  return at::empty(shape, (x.dim() >= y.dim() ? x : y).options().device(c10::kMeta));
+}
 
 /// Makes LibTorch's dispatcher pass by here, in threads that ask for it, and adds to the meta device. For good.
 class Additions {
@@ -329,6 +335,7 @@ class Additions {
     shapes_.impl("log_sigmoid_forward", &log_sigmoid);
     shapes_.impl("log_sigmoid_backward", &log_sigmoid_backward);
     shapes_.impl("roll", &roll);
+    shapes_.impl("where.self", &where);
     c10::SetAllocator(c10::kMeta, &allocator_, 1);
   }
 

@@ -28,15 +28,18 @@ using Lengths = std::vector<std::int32_t>;
 
 constexpr std::int64_t kPositionsAtOnce = 1 << 20;  ///< of a batch that is looked at
 
+using Groups = std::shared_ptr<const std::vector<std::vector<std::int64_t>>>;  ///< EpochOrder::Options
+
 /// What a recipe's loader does to samples of these lengths in its first epoch.
 PaddingFigures padding_of(const Lengths& lengths, std::int64_t shuffle_block, const train::Loader::Options& loader,
-                          std::int64_t multiple) {
+                          std::int64_t multiple, const Groups& groups = nullptr) {
   train::EpochOrder::Options order_options{.size = static_cast<std::int64_t>(lengths.size()),
                                            .block = shuffle_block,
                                            .shuffle = loader.shuffle,
                                            .seed = loader.seed,
                                            .num_samples = loader.num_samples,
                                            .replacement = loader.replacement,
+                                           .groups = groups,
                                            .seedable = loader.seedable,
                                            .one_generator = loader.even && loader.ranks > 1};
   if (loader.group_by_length) {
@@ -189,8 +192,12 @@ void add_padding(const resolve::Recipe& recipe, const OpenedSet& opened, const L
   const Block its = block_of(recipe, *opened.data, stats.set);
   train::Loader::Options loader = loader_of(recipe, stats.set);
   const std::int64_t block = opened.data->shuffle_block();
-  stats.padding = padding_of(lengths, block, loader, its.multiple);
-  if (stats.set == "train" && !loader.group_by_length && loader.micro_batch_size > 1) {
+  Groups groups;
+  if (loader.balance_classes)
+    groups = std::make_shared<const std::vector<std::vector<std::int64_t>>>(train::samples_by_class(*opened.data));
+  stats.padding = padding_of(lengths, block, loader, its.multiple, groups);
+  const bool may_group = !loader.group_by_length && !loader.replacement && !loader.balance_classes;
+  if (stats.set == "train" && may_group && loader.micro_batch_size > 1) {
     train::Loader::Options grouped = loader;
     grouped.group_by_length = true;
     stats.grouped = padding_of(lengths, block, grouped, its.multiple);

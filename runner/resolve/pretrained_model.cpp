@@ -50,6 +50,11 @@ Node* transformers_block(Node& recipe) {
 std::optional<Node> read_named(const Node& named, Diagnostics& diagnostics) {
   const std::string& path = named.as_string();
   std::error_code failed;
+  if (hub::is_name(path)) {
+    diagnostics.error(named.location(), path + " is not in the cache of the Hugging Face Hub",
+                      "`roux fetch` with this recipe downloads it");
+    return std::nullopt;
+  }
   if (!fs::is_directory(path, failed)) return pretrained::read_config(path, diagnostics);
   const std::string file = pretrained::config_of_folder(path);
   if (!file.empty()) return pretrained::read_config(file, diagnostics);
@@ -261,8 +266,11 @@ void complete_pretrained(Node& recipe, Diagnostics& diagnostics) {
   }
   Node* const model = transformers_block(recipe);
   std::error_code failed;
-  if (source && of_folder.empty() && is_missing(recipe, "model") && !hub::is_web_file(source->as_string()) &&
+  // A block without a configuration changes the model of the folder.
+  const bool is_of_source = is_missing(recipe, "model") || (model != nullptr && is_missing(*model, "config"));
+  if (source && of_folder.empty() && is_of_source && !hub::is_web_file(source->as_string()) &&
       (fs::is_directory(source->as_string(), failed) || !fs::exists(source->as_string(), failed))) {
+    if (model != nullptr) model->set("config", Node::refused(model->location()));
     if (hub::is_name(source->as_string())) {
       leave_open(recipe);
       diagnostics.error(

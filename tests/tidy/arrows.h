@@ -167,4 +167,6 @@ inline const Names kOpenToRunner = {"components/tensor",
                                     "components/generation",
                                     "components/tokenizer/chat",
                                     "components/data/stream.h",
+                                    "components/data/label/sample_classes.h",
+                                    "components/data/language/text_bytes.h",
                                     "components/data/language/first_records.h"};

@@ -3,6 +3,7 @@
 #include <csv.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "runner/core/error.h"
@@ -118,7 +119,7 @@ std::optional<std::string_view> CsvRows::next() {
   if (!read_row()) return std::nullopt;
   const std::vector<std::string> fields = parser_->take();
   if (fields.size() != columns_.size()) {
-    fail(number_, "the row has " + runner::core::counted(fields.size(), "field", "fields") + ", the header " +
+    fail(number_, "the row has " + runner::core::counted(std::ssize(fields), "field", "fields") + ", the header " +
                       std::to_string(columns_.size()));
   }
   Node record = Node::mapping();
@@ -129,6 +130,5 @@ std::optional<std::string_view> CsvRows::next() {
 }
 
 CsvRows::Place CsvRows::end() const { return source_->end(); }
-std::int64_t CsvRows::bytes() const { return source_->bytes(); }
 
 }  // namespace components::data

@@ -32,7 +32,6 @@ class CsvRows {
   std::optional<std::string_view> next();
   std::int64_t number() const { return number_; }  ///< the line in which that row begins, from 1
   Place end() const;                               ///< of that row
-  std::int64_t bytes() const;                      ///< of text so far, unpacked
 
  private:
   class Parser;

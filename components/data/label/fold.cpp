@@ -2,38 +2,18 @@
 #include <ATen/ops/randperm.h>
 
 #include <algorithm>
-#include <map>
 #include <memory>
-#include <numeric>
 #include <utility>
 #include <vector>
 
 #include "components/data/data.h"
+#include "components/data/label/sample_classes.h"
 #include "components/data/selection.h"
 #include "components/data/text_utils.h"
-#include "components/tensor/tensors.h"
 #include "generated/data/fold.h"
 
 namespace components::data::fold {
 namespace {
-
-constexpr std::int64_t kRead = 256;  ///< samples at a time
-
-/// The class of each sample; nothing where a sample has none, or several.
-std::vector<std::int64_t> classes_of(const Dataset& set) {
-  const TensorSpec* target = set.signature().find(kTarget);
-  if (target == nullptr || target->dtype != Dtype::kInt64 || target->shape.size() != 1) return {};
-  std::vector<std::int64_t> classes;
-  for (std::int64_t begin = 0; begin < set.size(); begin += kRead) {
-    std::vector<std::int64_t> indices(static_cast<std::size_t>(std::min(kRead, set.size() - begin)));
-    std::iota(indices.begin(), indices.end(), begin);
-    TensorMap batch;
-    set.fetch(indices, batch);
-    const at::Tensor of = batch.at(kTarget).contiguous();
-    classes.insert(classes.end(), of.const_data_ptr<std::int64_t>(), of.const_data_ptr<std::int64_t>() + of.numel());
-  }
-  return classes;
-}
 
 /// The fold of each sample: dealt out in a shuffled order, of class after class.
 std::vector<std::int64_t> folds_of(const Dataset& set, const Config& config) {

@@ -19,7 +19,7 @@ std::optional<std::vector<Node>> first_records(const std::vector<std::string>& p
   if (diagnostics.has_errors()) return std::nullopt;
   std::vector<Node> records;
   for (const TextFile& file : files) {
-    const auto source = RecordSource::open(file.path, {}, {.text_field = "", .arrays = true});
+    const auto source = RecordSource::open(file.path, {}, {.text_field = "", .arrays = true, .words = true});
     while (std::ssize(records) < count) {
       const auto line = source->next();
       if (!line) break;

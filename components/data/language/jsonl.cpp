@@ -566,7 +566,8 @@ std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
   }
   options.format = {.text_field = labelled || has_head || has_source ? "" : text_field_of(config),
                     .arrays = true,
-                    .questions = inputs.labels == LabelKind::kSpans};
+                    .questions = inputs.labels == LabelKind::kSpans,
+                    .words = inputs.labels == LabelKind::kTags};
   options.parse_text = [tokenizer = *tokenizer](const std::string& text) { return encoded_text(*tokenizer, text); };
   if (inputs.name == "train") options.if_too_large = "set streaming: true, and training.max_steps";
   if (!config.streaming || inputs.new_rows) return make_record_set(options, inputs);

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <vector>
 
+#include "components/data/csv/conll_rows.h"
 #include "components/data/csv/csv_rows.h"
 #include "components/data/label/squad_file.h"
 #include "components/data/record/array_records.h"
@@ -50,22 +51,23 @@ class Lines final : public RecordSource {
   LineSource source_;
 };
 
-class CsvRecords final : public RecordSource {
+/// CsvRows or ConllRows.
+template <typename Rows>
+class ParsedRecords final : public RecordSource {
  public:
-  CsvRecords(const std::string& path, const Place& start) : path_(path), rows_(path, start) {}
+  ParsedRecords(const std::string& path, const Place& start) : path_(path), rows_(path, start) {}
 
   std::optional<std::string_view> next() override { return rows_.next(); }
   bool is_text() const override { return false; }
   std::int64_t number() const override { return rows_.number(); }
   Place end() const override { return rows_.end(); }
-  std::int64_t bytes() const { return rows_.bytes(); }
   bool is_far(std::int64_t offset) const override {
     return !runner::core::is_packed(path_) && offset - rows_.end().offset > kGapMax;
   }
 
  private:
   std::string path_;
-  CsvRows rows_;
+  Rows rows_;
 };
 
 std::unique_ptr<TableFile> open_table(const std::string& path) {
@@ -150,6 +152,10 @@ class SquadRecords final : public RecordSource {
   std::int64_t at_;
 };
 
+bool is_in_columns(const std::string& path, const RecordFormat& format) {
+  return is_conll_path(path) || (format.words && has_columns(path));
+}
+
 bool is_blank(std::string_view line) { return line.find_first_not_of(" \t\r") == std::string_view::npos; }
 
 }  // namespace
@@ -157,7 +163,8 @@ bool is_blank(std::string_view line) { return line.find_first_not_of(" \t\r") ==
 std::unique_ptr<RecordSource> RecordSource::open(const std::string& path, const Place& start,
                                                  const RecordFormat& format) {
   if (runner::core::is_table_path(path)) return std::make_unique<TableRecords>(path, start, format.text_field);
-  if (is_csv_path(path)) return std::make_unique<CsvRecords>(path, start);
+  if (is_csv_path(path)) return std::make_unique<ParsedRecords<CsvRows>>(path, start);
+  if (is_in_columns(path, format)) return std::make_unique<ParsedRecords<ConllRows>>(path, start);
   if (format.arrays && is_json_array(path)) return array_records(path, start);
   if (format.questions && is_squad_file(path)) return std::make_unique<SquadRecords>(path, start);
   return std::make_unique<Lines>(path, start);
@@ -171,14 +178,9 @@ RecordTotals count_records(const std::string& path, const RecordFormat& format) 
     for (const runner::core::TableGroup& group : file->groups()) totals.bytes += std::max(group.bytes, group.rows);
     return totals;
   }
-  if (is_csv_path(path)) {
-    CsvRecords source(path, {});
-    while (source.next()) ++totals.records;
-    totals.bytes = source.bytes();
-    return totals;
-  }
-  if (format.arrays && is_json_array(path)) {
-    const auto source = array_records(path, {});
+  const bool is_array = format.arrays && is_json_array(path);
+  if (is_csv_path(path) || is_array || is_in_columns(path, format)) {
+    const auto source = RecordSource::open(path, {}, format);
     while (source->next()) ++totals.records;
     totals.bytes = source->end().offset;
     return totals;

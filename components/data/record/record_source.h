@@ -17,11 +17,12 @@ struct RecordFormat {
   std::string text_field;
   bool arrays = false;     ///< a file may be an array of records: is_json_array()
   bool questions = false;  ///< a file may have SQuAD's layout: is_squad_file()
+  bool words = false;      ///< a file may have columns of words and tags, whatever its name: has_columns()
 };
 
 /// The records of a file one after the other, as texts: the lines of a file of JSON lines, the elements of a JSON
-/// array, or the rows of a Parquet, Arrow or CSV file (csv_rows.h) as such lines. RunError names file and line of what
-/// cannot be read.
+/// array, the rows of a Parquet, Arrow or CSV file (csv_rows.h), or sentences (conll_rows.h) as such lines. RunError
+/// names file and line of what cannot be read.
 class RecordSource {
  public:
   /// Of lines: bytes and lines in front of a place; of rows: rows, twice.

@@ -146,14 +146,13 @@ void PredictionFile::add_vectors(Node& row, const engine::Prediction& prediction
     Node vector = Node::sequence(std::move(numbers));
     if (texts == 1) {
       row.set("embedding", std::move(vector));
+    } else if (format_ == kCsv) {
+      row.set("embedding_" + names_.targets.at(i), std::move(vector));
     } else {
       named.set(names_.targets.at(i), std::move(vector));
     }
   }
-  if (texts > 1 && format_ != kCsv) row.set("embeddings", std::move(named));
-  for (std::size_t i = 0; texts > 1 && format_ == kCsv && i < texts; ++i) {
-    row.set("embedding_" + names_.targets.at(i), *named.find(names_.targets.at(i)));
-  }
+  if (!named.entries().empty()) row.set("embeddings", std::move(named));
   if (!prediction.targets.empty()) row.set("target", Node::floating(prediction.targets.front()));
 }
 

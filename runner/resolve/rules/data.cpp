@@ -202,6 +202,7 @@ void streamed_sets(SettledTree& tree) {
   };
   if (tree.given("loader.num_samples")) refuse("num_samples", "sets the length of an epoch");
   if (tree.is_true("loader.replacement")) refuse("replacement", "draws from the whole set");
+  if (tree.is_true("loader.balance_classes")) refuse("balance_classes", "needs the classes of all samples");
   if (tree.is_true("loader.group_by_length")) refuse("group_by_length", "needs the lengths of all samples");
   if (tree.is_true("loader.drop_last")) refuse("drop_last", "is about the end of an epoch");
   const Node* seedable = tree.value("loader.use_seedable_sampler");

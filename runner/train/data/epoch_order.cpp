@@ -2,6 +2,7 @@
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/rand.h>
 #include <ATen/ops/randint.h>
 #include <ATen/ops/randperm.h>
 
@@ -29,6 +30,18 @@ struct EpochOrder::Draw {
     const at::Tensor samples = at::randint(below, {count}, generator, at::TensorOptions().dtype(at::kLong));
     const auto* begin = samples.const_data_ptr<std::int64_t>();
     return {begin, begin + count};
+  }
+
+  std::vector<std::int64_t> any_of(const std::vector<std::vector<std::int64_t>>& groups, std::int64_t count) const {
+    const std::vector<std::int64_t> chosen = any(static_cast<std::int64_t>(groups.size()), count);
+    const at::Tensor places = at::rand({count}, generator, at::TensorOptions().dtype(at::kDouble));
+    const auto* place = places.const_data_ptr<double>();
+    std::vector<std::int64_t> samples;
+    for (const std::int64_t group : chosen) {
+      const std::vector<std::int64_t>& of = groups[static_cast<std::size_t>(group)];
+      samples.push_back(of[static_cast<std::size_t>(*place++ * static_cast<double>(of.size()))]);
+    }
+    return samples;
   }
 };
 
@@ -78,6 +91,10 @@ void EpochOrder::draw_blocks() {
 void EpochOrder::draw_next_block() {
   RUNNER_ASSERT(options_.size > 0, "an order is of samples");
   held_begin_ += static_cast<std::int64_t>(held_.size());
+  if (options_.groups != nullptr) {
+    held_ = draw_->any_of(*options_.groups, kDrawnTogether);
+    return;
+  }
   if (options_.replacement) {
     held_ = draw_->any(options_.size, kDrawnTogether);
     return;

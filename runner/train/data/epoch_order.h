@@ -21,6 +21,8 @@ class EpochOrder {
     std::uint64_t seed = 0;
     std::int64_t num_samples = 0;  ///< of an epoch; 0: all
     bool replacement = false;      ///< draw with replacement
+    /// Draws with replacement, from each of these groups of samples equally often; none of them is empty. Null: none.
+    std::shared_ptr<const std::vector<std::vector<std::int64_t>>> groups = nullptr;
     /// False: the seeds of the epochs are drawn from a generator with `seed`, as torch's DataLoader and RandomSampler
     /// draw them from an otherwise unused default generator.
     bool seedable = true;

@@ -1,17 +1,31 @@
 #include "runner/train/data/loader.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
+#include "components/data/label/sample_classes.h"
 #include "components/tensor/tensors.h"
 #include "runner/core/error.h"
 #include "runner/train/data/sample_stream.h"
 
 namespace runner::train {
 
+std::vector<std::vector<std::int64_t>> samples_by_class(const components::data::Dataset& data) {
+  std::map<std::int64_t, std::vector<std::int64_t>> by_class;
+  const std::vector<std::int64_t> classes = components::data::classes_of(data);
+  for (std::size_t i = 0; i < classes.size(); ++i) by_class[classes[i]].push_back(static_cast<std::int64_t>(i));
+  std::vector<std::vector<std::int64_t>> groups;
+  for (auto& [number, samples] : by_class) groups.push_back(std::move(samples));
+  return groups;
+}
+
 Loader::Loader(const components::data::Dataset& data, Options options)
     : data_(data),
       options_(options),
+      groups_(options.balance_classes
+                  ? std::make_shared<const std::vector<std::vector<std::int64_t>>>(samples_by_class(data))
+                  : nullptr),
       micro_batches_(BatchSchedule::of({.samples = EpochOrder::length(order_options()),
                                         .micro_batch_size = options.micro_batch_size,
                                         .ranks = options.ranks,
@@ -51,6 +65,7 @@ EpochOrder::Options Loader::order_options() const {
                             .seed = options_.seed,
                             .num_samples = options_.num_samples,
                             .replacement = options_.replacement,
+                            .groups = groups_,
                             .seedable = options_.seedable,
                             .one_generator = options_.even && options_.ranks > 1};
   if (options_.group_by_length) {

@@ -30,6 +30,7 @@ class Loader {
     std::uint64_t seed = 0;
     std::int64_t num_samples = 0;  ///< EpochOrder::Options
     bool replacement = false;
+    bool balance_classes = false;  ///< each class equally often, with replacement
     bool seedable = true;
     bool group_by_length = false;      ///< micro-batches of samples of similar length
     int num_workers = 0;               ///< prefetching threads; 0: the caller reads
@@ -88,6 +89,7 @@ class Loader {
 
   const components::data::Dataset& data_;
   Options options_;
+  std::shared_ptr<const std::vector<std::vector<std::int64_t>>> groups_;  ///< EpochOrder::Options
   BatchSchedule micro_batches_;
   Position position_;
   EpochOrder order_;
@@ -95,5 +97,8 @@ class Loader {
   std::int64_t expected_;
   std::unique_ptr<Prefetcher> prefetcher_;  ///< from the first batch on
 };
+
+/// The samples of each class that a set in memory has any of, which is read for it.
+std::vector<std::vector<std::int64_t>> samples_by_class(const components::data::Dataset& data);
 
 }  // namespace runner::train

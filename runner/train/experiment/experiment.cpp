@@ -5,9 +5,12 @@
 #include <algorithm>
 #include <set>
 
+#include "components/data/label/sample_classes.h"
+#include "components/data/language/text_bytes.h"
 #include "components/tensor/device.h"
 #include "components/tensor/positions.h"
 #include "components/tensor/preferences.h"
+#include "components/tensor/teacher.h"
 #include "components/tensor/tensors.h"
 #include "generated/section/accumulation.h"
 #include "generated/section/checkpoint.h"
@@ -258,20 +261,26 @@ void build_model(Experiment& experiment, const BuildOptions& options, Diagnostic
     components::move_to(tensors, experiment.device);
 }
 
-bool reads_reference(const components::loss::Loss& loss) {
+bool reads(const components::loss::Loss& loss, const char* name) {
   const std::vector<std::string> read = loss.reads();
-  return std::find(read.begin(), read.end(), components::kReferenceChosen) != read.end();
+  return std::find(read.begin(), read.end(), name) != read.end();
 }
 
 /// The sets of pairs also give what a loss reads of a reference model; a stream gets it step by step.
 void add_reference(Experiment& experiment, Diagnostics& diagnostics) {
-  const bool reads = reads_reference(*experiment.loss);
-  if (!reads && experiment.recipe.teacher) {
+  const bool of_pairs = reads(*experiment.loss, components::kReferenceChosen),
+             of_outputs = compares_outputs(experiment);
+  if (of_outputs && !experiment.recipe.teacher) {
+    diagnostics.error(experiment.recipe.at("loss").location(),
+                      type_of(experiment.recipe.at("loss")) + " compares with a teacher, and the recipe names none",
+                      "add teacher: {init_from: FOLDER}");
+  }
+  if (!of_pairs && !of_outputs && experiment.recipe.teacher) {
     diagnostics.error(experiment.recipe.location("teacher"),
                       "teacher is the reference of a loss, and the recipe's loss compares with none",
-                      "use loss: kto, or dpo without reference_free, or remove teacher");
+                      "use loss: distillation or kto, or dpo without reference_free, or remove teacher");
   }
-  if (!reads) return;
+  if (!of_pairs) return;
   const auto add = [](std::shared_ptr<components::data::Dataset>& set) {
     const bool pairs = set->signature().find(components::kRejectedAt) != nullptr;
     if (pairs && !set->is_stream()) set = std::make_shared<ReferencedData>(std::move(set));
@@ -368,18 +377,22 @@ void check_monitored_class(const Experiment& experiment, Diagnostics& diagnostic
   }
 }
 
-void build_judges(Experiment& experiment, Diagnostics& diagnostics) {
+void build_judges(Experiment& experiment, bool meta, Diagnostics& diagnostics) {
   const components::BatchSpec signature = joint_signature(experiment);
   const std::vector<components::TensorSpec> outputs = experiment.model->outputs();
   const Node& loss = experiment.recipe.loss;
-  experiment.loss = components::loss::build(loss, {outputs, signature, loss, diagnostics});
+  const bool is_read = !meta && !experiment.train_data->is_stream();
+  std::function<std::vector<std::int64_t>()> class_counts;
+  if (is_read) class_counts = [&data = *experiment.train_data] { return components::data::count_classes(data); };
+  experiment.loss = components::loss::build(loss, {outputs, signature, loss, diagnostics, class_counts});
   if (experiment.loss != nullptr) add_reference(experiment, diagnostics);
   const auto ignored = experiment.loss != nullptr ? experiment.loss->ignore_index() : std::nullopt;
   const bool of_labels = experiment.loss != nullptr && experiment.loss->is_of_labels();
   const std::vector<std::string> classes = class_names(*experiment.train_data);
+  const components::metric::BytesOf bytes_of = components::data::text_bytes(*experiment.train_data);
   for (const Node& block : experiment.recipe.eval->metrics) {
-    auto metric =
-        components::metric::build(block, {{outputs, signature, block, diagnostics}, ignored, of_labels, classes});
+    auto metric = components::metric::build(
+        block, {{outputs, signature, block, diagnostics}, ignored, of_labels, classes, bytes_of});
     if (metric == nullptr) continue;
     check_rows(*metric, experiment, block, diagnostics);
     if (metric->judges_texts() && label_kind(experiment.recipe) == components::data::LabelKind::kSpans) {
@@ -414,6 +427,10 @@ void settle_lengths(Experiment& experiment, Diagnostics& diagnostics) {
   if (loader.group_by_length && !experiment.train_data->signature().padded()) {
     diagnostics.error(recipe.location("loader.group_by_length"),
                       "group_by_length is true, but all samples of data.train have the same length", "leave it out");
+  }
+  if (loader.balance_classes && !components::data::has_classes(*experiment.train_data)) {
+    diagnostics.error(recipe.location("loader.balance_classes"),
+                      "balance_classes is true, but samples of data.train have no class each", "leave it out");
   }
   const Loader::Options dealt = stepper_options(recipe).loader;
   const std::int64_t processes = recipe.launch->num_processes;
@@ -629,15 +646,17 @@ std::unique_ptr<Experiment> build_experiment(const resolve::Recipe& recipe, cons
   }
   build_model(*experiment, options, diagnostics);
   if (experiment->model == nullptr) return nullptr;
-  if (!options.of_ids) build_judges(*experiment, diagnostics);
+  if (!options.of_ids) build_judges(*experiment, options.meta, diagnostics);
   if (options.for_training) build_training(*experiment, options.make_strategy, diagnostics);
   if (diagnostics.has_errors()) return nullptr;
   return experiment;
 }
 
 bool refers_by_step(const Experiment& experiment) {
-  return experiment.train_data->is_stream() && reads_reference(*experiment.loss);
+  return experiment.train_data->is_stream() && reads(*experiment.loss, components::kReferenceChosen);
 }
+
+bool compares_outputs(const Experiment& experiment) { return reads(*experiment.loss, components::kTeacherOutput); }
 
 void set_strategy(Experiment& experiment, std::shared_ptr<GradientStrategy> strategy) {
   std::vector<Unit> units;

@@ -120,7 +120,7 @@ struct Experiment {
   core::NewDeviceGraph new_graph = {};               ///< of `device`; null: it has none, or the process trains nothing
   bool steps_in_backward = false;                    ///< the optimizer's own word, known before it is made
   std::shared_ptr<GradientStrategy> strategy;        ///< null where nothing is trained
-  /// Of a training that refers_by_step(), see prepare_reference(); elsewhere null.
+  /// Of what refers_by_step() or compares_outputs(), see prepare_reference(); elsewhere null.
   std::shared_ptr<const StepReference> step_reference;
 
   int rank() const;
@@ -142,6 +142,9 @@ std::int64_t positions_of(const Experiment& experiment);
 /// Whether the figures of a reference are computed step by step: the loss compares with one, and the training set is a
 /// stream, whose pairs are not known before the first step.
 bool refers_by_step(const Experiment& experiment);
+
+/// Whether the loss compares each output with that of `teacher`, which is asked in each pass.
+bool compares_outputs(const Experiment& experiment);
 
 /// Gives the experiment its strategy, and the strategy the model. Before the optimizer is made, which takes its tensors
 /// from it; a later strategy must have the same ones.

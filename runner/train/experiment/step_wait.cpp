@@ -23,6 +23,7 @@ std::string step_wait_reason(const Experiment& experiment) {
     return "the loss is compared with an estimate of the whole step, made before its first backward pass";
   }
   if (refers_by_step(experiment)) return "the reference is asked about the pairs of each step, before its first pass";
+  if (compares_outputs(experiment)) return "the teacher is asked about the targets of each step, which are counted";
   if (read_precision(*recipe.precision).scaler.enabled) {
     return "precision.mode is " + std::string(to_text(recipe.precision->mode)) +
            ", and the loss scale and learning rate of the next step depend on an overflow in this one";

@@ -82,6 +82,7 @@ StepperOptions stepper_options(const resolve::Recipe& recipe) {
                     .seed = static_cast<std::uint64_t>(loader.data_seed.value_or(recipe.seed)),
                     .num_samples = loader.num_samples.value_or(0),
                     .replacement = loader.replacement,
+                    .balance_classes = loader.balance_classes,
                     .seedable = loader.use_seedable_sampler,
                     .group_by_length = loader.group_by_length,
                     .num_workers = static_cast<int>(loader.num_workers),

@@ -6,6 +6,7 @@
 #include "components/tensor/judged.h"
 #include "components/tensor/positions.h"
 #include "components/tensor/preferences.h"
+#include "components/tensor/teacher.h"
 #include "generated/section/eval.h"
 #include "runner/registry/config_parse.h"
 #include "runner/train/experiment/experiment.h"
@@ -44,7 +45,8 @@ void check_set(const Reader& reader, const std::vector<TensorSpec>& outputs, con
                                   : "give it records with prompt, completion and label, or remove it");
       return;  // what else it lacks comes with these
     }
-    if (name == components::loss::kEstimate) continue;  // of the training and evaluations themselves
+    const bool is_made = name == components::loss::kEstimate || name == components::kTeacherOutput;
+    if (is_made) continue;  // by the training and evaluations themselves
     if (name == components::kReferenceChosen || name == components::kReferenceRejected) continue;  // of these pairs
     diagnostics.error(reader.block.location(),
                       registry::type_of(reader.block) + " reads \"" + name + "\", which data." + set + " does not give",

@@ -26,6 +26,7 @@
 #include "runner/train/experiment/gradient_strategy.h"
 #include "runner/train/experiment/out_of_memory.h"
 #include "runner/train/observe/span_answers.h"
+#include "runner/train/step/step_reference.h"
 
 namespace runner::train {
 
@@ -391,6 +392,9 @@ std::optional<EvalResult> evaluate(const Experiment& experiment, const std::stri
     if (estimate) {
       const auto options_of_loss = at::TensorOptions(at::kFloat).device(experiment.device);
       batch.set(components::loss::kEstimate, at::full({samples}, *estimate, options_of_loss));
+    }
+    if (compares_outputs(experiment)) {
+      experiment.step_reference->add_outputs(batch, options.autocast, !how.loss_alone);
     }
     const std::vector<double> sums = losses_of(batch);
     const std::vector<std::int64_t> counts = experiment.loss->counts(batch);

@@ -172,7 +172,7 @@ class Preparation {
     set.set_figures(*std::move(figures));
   }
 
-  /// For a training set that is a stream. A collective.
+  /// For a training set that is a stream, and for a loss of outputs. A collective.
   std::shared_ptr<const StepReference> by_step() {
     if (is_own_reference(experiment_, /*trained=*/true)) {
       return std::make_shared<StepReference>(experiment_, nullptr, "");
@@ -273,7 +273,7 @@ ReferencedData* referenced(const std::shared_ptr<Dataset>& set) { return dynamic
 }  // namespace
 
 bool needs_reference(const Experiment& experiment) {
-  return referenced(experiment.train_data) != nullptr || refers_by_step(experiment);
+  return referenced(experiment.train_data) != nullptr || refers_by_step(experiment) || compares_outputs(experiment);
 }
 
 void prepare_reference(Experiment& experiment, const ReferenceOptions& options) {
@@ -284,12 +284,13 @@ void prepare_reference(Experiment& experiment, const ReferenceOptions& options) 
   };
   prepare("train", experiment.train_data);
   for (const NamedDataset& one : experiment.eval_data) prepare(one.name, one.data);
-  if (refers_by_step(experiment) && !options.evaluates) experiment.step_reference = preparation.by_step();
+  const bool by_step = refers_by_step(experiment) && !options.evaluates;
+  if (by_step || compares_outputs(experiment)) experiment.step_reference = preparation.by_step();
 }
 
 PlannedReference plan_reference(const Experiment& experiment, core::Diagnostics& diagnostics) {
   if (!needs_reference(experiment)) return {};
-  const bool by_step = refers_by_step(experiment);
+  const bool by_step = refers_by_step(experiment) || compares_outputs(experiment);
   const std::string as_it_begins =
       experiment.adapters.empty() ? "the model as it begins" : "the model without its adapters";
   if (is_own_reference(experiment, /*trained=*/by_step)) return {.text = as_it_begins};

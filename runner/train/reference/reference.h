@@ -22,8 +22,8 @@ struct ReferenceOptions {
 /// reference/SET.safetensors in the folder of the run, or of the checkpoint's run, or else computed. The reference is
 /// the model of `teacher`, or the model as it begins, without its adapters; another model than the experiment's own is
 /// in memory as long as it computes. Of a training set that is a stream the figures are computed step by step, by
-/// Experiment::step_reference, and nothing is written. With several processes each computes its share; rank 0 reads and
-/// writes.
+/// Experiment::step_reference, and nothing is written; nor is it for a loss that compares outputs. With several
+/// processes each computes its share; rank 0 reads and writes.
 ///
 /// Errors  RunError when a run that resumes from a checkpoint lacks a file, or it is damaged or of other pairs: the
 ///         reference may have changed since. Of one that begins it is computed again. When weights of the reference

@@ -14,7 +14,9 @@
 #include "generated/section/teacher.h"
 #include "runner/artifact/io/checksum.h"
 #include "runner/checkpoint/init_from.h"
+#include "runner/core/text/text.h"
 #include "runner/resolve/reference_recipe.h"
+#include "runner/train/data/label_kind.h"
 #include "runner/train/experiment/experiment.h"
 #include "runner/train/experiment/gradient_strategy.h"
 
@@ -40,6 +42,24 @@ void pass_on(const core::Diagnostics& found, const resolve::Recipe& recipe, core
   }
 }
 
+/// Whether the logits of both are of the same classes; the message is about the teacher.
+void check_outputs(const Experiment& experiment, const Experiment& teacher, core::Diagnostics& diagnostics) {
+  const auto last = [](const Experiment& one) {
+    return components::find_spec(one.model->outputs(), components::kOutput)->shape.back();
+  };
+  const std::vector<std::string>&names = experiment.class_names, of_teacher = label_names(teacher.recipe);
+  if (last(experiment) != last(teacher)) {
+    diagnostics.error({},
+                      "it has " + std::to_string(last(teacher)) + " outputs, and the model " +
+                          std::to_string(last(experiment)) + ": a loss of both compares one by one",
+                      "use a teacher of the same classes, or the same vocabulary");
+  } else if (!names.empty() && !of_teacher.empty() && names != of_teacher) {
+    diagnostics.error({},
+                      "its classes are " + core::joined(of_teacher) + ", and those of the model " + core::joined(names),
+                      "use a teacher of the same classes in the same order");
+  }
+}
+
 std::unique_ptr<Experiment> build(const Experiment& experiment, bool on_meta, core::Diagnostics& diagnostics) {
   const auto recipe = resolve::reference_recipe(experiment.recipe, diagnostics);
   if (!recipe) return nullptr;
@@ -56,6 +76,7 @@ std::unique_ptr<Experiment> build(const Experiment& experiment, bool on_meta, co
     return !diagnostics.has_errors();
   };
   auto reference = build_experiment(*recipe, options, diagnostics);
+  if (reference != nullptr && compares_outputs(experiment)) check_outputs(experiment, *reference, diagnostics);
   if (reference != nullptr && weights && !on_meta) checkpoint::load_init_weights(*weights, *reference->model);
   return reference;
 }

@@ -14,6 +14,7 @@
 #include "runner/core/log.h"
 #include "runner/train/experiment/experiment.h"
 #include "runner/train/experiment/gradient_strategy.h"
+#include "runner/train/step/step_reference.h"
 #include "runner/train/step/unit_hooks.h"
 
 namespace runner::train {
@@ -58,6 +59,9 @@ at::Tensor PassHooks::forward(const MicroBatch& micro, components::TensorMap ten
 // After the pass only autograd holds what it needs, and the backward pass frees it block by block.
 at::Tensor PassHooks::sum_of_losses(components::TensorMap activations, double weight) const {
   const Experiment& experiment = parts_.experiment;
+  if (compares_outputs(experiment)) {
+    experiment.step_reference->add_outputs(activations, parts_.options.autocast, /*whole=*/false);
+  }
   const components::Autocast autocast(parts_.options.autocast);
   RECORD_USER_SCOPE("forward");
   // Leave the autocast of a block with its own number format before the next operation.

@@ -1,11 +1,14 @@
 #include "runner/train/step/step_reference.h"
 
+#include <ATen/core/grad_mode.h>
 #include <ATen/record_function.h>
 
 #include <cstddef>
 #include <utility>
 
 #include "components/loss/loss.h"
+#include "components/model/model.h"
+#include "components/tensor/teacher.h"
 #include "components/tensor/tensors.h"
 #include "generated/section/init_from.h"
 #include "runner/core/error.h"
@@ -17,7 +20,9 @@
 namespace runner::train {
 
 StepReference::StepReference(const Experiment& experiment, std::unique_ptr<Experiment> other, std::string checksum)
-    : experiment_(experiment), other_(std::move(other)), checksum_(std::move(checksum)) {}
+    : experiment_(experiment), other_(std::move(other)), checksum_(std::move(checksum)) {
+  if (compares_outputs(experiment_)) other_->model->set_training(false);
+}
 
 StepReference::~StepReference() = default;
 
@@ -29,6 +34,24 @@ void StepReference::add_to(AccumulationWindow& window, const components::Autocas
                    [&](std::size_t micro, const components::TensorMap& tensors) {
                      window.set_reference(micro, experiment_.loss->reference_of(tensors).cpu());
                    });
+}
+
+void StepReference::add_outputs(components::TensorMap& batch, const components::AutocastOptions& autocast,
+                                bool whole) const {
+  RECORD_USER_SCOPE("teacher");
+  RUNNER_ASSERT(other_ != nullptr, "a loss of outputs has a teacher");
+  const at::NoGradGuard no_grad;
+  components::TensorMap tensors = batch;
+  {
+    const components::Autocast as_trained(autocast);
+    whole || autocast.by_block ? other_->model->forward(tensors) : other_->model->forward_for_loss(tensors);
+  }
+  constexpr std::pair<const char*, const char*> kLeft[] = {{components::kOutput, components::kTeacherOutput},
+                                                           {components::kHidden, components::kTeacherHidden},
+                                                           {components::kProjection, components::kTeacherProjection}};
+  for (const auto& [left, name] : kLeft) {
+    if (const at::Tensor* tensor = tensors.find(left)) batch.set(name, *tensor);
+  }
 }
 
 void StepReference::expect(const std::string& checksum) const {

@@ -5,12 +5,16 @@
 
 #include "components/tensor/autocast.h"
 
+namespace components {
+class TensorMap;
+}
+
 namespace runner::train {
 
 class AccumulationWindow;
 struct Experiment;
 
-/// The reference of a training that refers_by_step().
+/// The reference of what refers_by_step() or compares_outputs().
 class StepReference {
  public:
   /// `experiment` outlives this. `other`: the reference where it is not the experiment's own model without its
@@ -23,6 +27,10 @@ class StepReference {
   /// Gives each micro-batch of the window kReferenceChosen and kReferenceRejected, by a forward pass of each. A
   /// collective; where memory runs out in one process, all throw.
   void add_to(AccumulationWindow& window, const components::AutocastOptions& autocast) const;
+
+  /// Gives a batch what the reference leaves for a loss that compares outputs. `whole`: its output itself, of which
+  /// single samples can be taken. Not where processes divide its weights.
+  void add_outputs(components::TensorMap& batch, const components::AutocastOptions& autocast, bool whole) const;
 
   /// Of the weights of another model; "" where the reference is the experiment's own.
   const std::string& checksum() const { return checksum_; }

@@ -81,7 +81,7 @@ StepResult Stepper::open_window(bool want_grad_norm) {
   const std::int64_t begin_ns = clock.monotonic_ns();
   window_.fetch(micro_batch_size_);
   result.data_seconds = static_cast<double>(clock.monotonic_ns() - begin_ns) * 1e-9;
-  if (experiment_.step_reference != nullptr) experiment_.step_reference->add_to(window_, options_.autocast);
+  if (refers_by_step(experiment_)) experiment_.step_reference->add_to(window_, options_.autocast);
   if (experiment_.loss->needs_estimate()) estimate_window(experiment_, window_, options_.autocast);
   result.lr = experiment_.optimizer->lr();
   drop_gradients(parameters_);  // kept until the next step: first_bad_tensor() inspects them

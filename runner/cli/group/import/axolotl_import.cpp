@@ -58,14 +58,8 @@ void take_model(Reader& reader) {
     return reader.draft().put("init_from", path_of(*base));
   }
   const Node& shape = config != nullptr ? *config : *base;
-  if (path_of(shape).as_string().starts_with("hf://")) {
-    reader.diagnostics().warning(shape.location(), "the configuration of a model of the Hub is read from a folder",
-                                 "`roux fetch " + path_of(shape).as_string() +
-                                     "` fetches it; put its folder in place of " + shape.scalar_text());
-    reader.note("reinit_weights", Kind::kPlanned, "model.config is a folder: put that of the model there");
-  }
   reader.draft().put("model.type", Node::string("transformers"));
-  reader.draft().put("model.config", shape);
+  reader.draft().put("model.config", path_of(shape));
   reader.draft().put("tokenizer.type", Node::string("file"));
   reader.draft().put("tokenizer.path", path_of(*base));
   if (reader.get("rl") == nullptr) reader.draft().put("loss.type", Node::string("cross_entropy"));
@@ -236,7 +230,12 @@ void take_warmup(Reader& reader, bool warms_up) {
     reader.draft().put("lr_scheduler.warmup_steps", Node::integer(std::min<std::int64_t>(usual, 100)));
   } else {
     reader.draft().put("lr_scheduler.warmup_ratio", Node::floating(0.03));
+    reader.diagnostics().notice(reader.config().location(),
+                                "without a warmup Axolotl takes 3 % of the steps, and at most 100 of them; the recipe "
+                                "has 3 %",
+                                "of a training of more than 3,333 steps write warmup_steps: 100");
   }
+  settle_warmup_of_inverse_sqrt(reader, "lr_scheduler");
 }
 
 void take_schedule(Reader& reader) {

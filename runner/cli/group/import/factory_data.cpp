@@ -306,6 +306,12 @@ class Sets {
     if (method_.is_pretraining) {
       reader_.note("cutoff_len", Kind::kChanged,
                    "data.train.max_seq_len; each text is cut there, where LLaMA-Factory joins them and cuts the whole");
+    } else {
+      reader_.note("cutoff_len", Kind::kChanged,
+                   "data.train.max_seq_len; a longer record is cut at its end, where LLaMA-Factory shortens its prompt "
+                   "first, too");
+    }
+    if (method_.is_pretraining) {
     } else if (reader_.get("packing") != nullptr && reader_.get("neat_packing") == nullptr) {
       reader_.note("packing", Kind::kChanged,
                    "data.train.packing; attention does not cross records, as with neat_packing");
@@ -318,7 +324,8 @@ class Sets {
     if (format == nullptr || method_.is_pretraining) return;
     auto name = taken(reader_, method_, "template", *format);
     if (!name) return;
-    if (const Node* system = reader_.get("default_system")) {
+    // An empty one takes the template's own away.
+    if (const Node* system = reader_.config().find("default_system"); system != nullptr && system->is_string()) {
       if (!name->is_mapping()) {
         Node block = Node::mapping();
         block.set("type", *name);

@@ -65,7 +65,13 @@ class Sets {
   Node of_name(const std::string& key, const Node& name, const Node* subset, const Node* split) {
     const std::string text = name.scalar_text();
     std::error_code failed;
-    if (is_record_file(text)) return of_file({key, &name});
+    if (is_record_file(text)) {
+      Node made = of_file({key, &name});
+      const std::string part = split != nullptr ? split->scalar_text() : "";
+      if (const std::size_t slice = part.find('['); slice != std::string::npos)
+        made.set("split", Node::string(part.substr(slice), split->location()));
+      return made;
+    }
     Node made = Node::mapping(name.location());
     made.set("type", Node::string("jsonl"));
     const auto said = [](const Node* value) {
@@ -132,7 +138,13 @@ class Sets {
       made.set("columns", std::move(columns));
     }
     // Of TRL null is no limit; 1024 is its default, and run_clm.py's.
-    const Node* length = first_of(reader_, {"block_size", "max_seq_length", "max_length"}).value;
+    const Named said = first_of(reader_, {"block_size", "max_seq_length", "max_length"});
+    const Node* length = said.value;
+    for (const char* other : {"max_seq_length", "max_length"}) {
+      const Node* second = reader_.get(other);
+      if (second == nullptr || said.key == other || second->scalar_text() == length->scalar_text()) continue;
+      reader_.refuse(*second, other, said.key + " and " + other + " say two lengths", "keep one of them");
+    }
     const Node* written = reader_.config().find("max_length");
     const bool is_unlimited = method_.is_trl() && written != nullptr && written->is_null();
     if (length != nullptr) {
@@ -192,6 +204,11 @@ class Sets {
     if (says(reader_.config(), "completion_only_loss", false))
       reader_.note("completion_only_loss", Kind::kTaken, "data.train.loss_on: all");
     const bool completions = reader_.get("completion_only_loss") != nullptr;
+    if (completions && form == RecordForm::kMessages && reader_.get("assistant_only_loss") == nullptr) {
+      made.set("loss_on", Node::string("all"));
+      return reader_.note("completion_only_loss", Kind::kChanged,
+                          "data.train.loss_on: all; of messages TRL learns every token, whatever it says");
+    }
     const bool is_unsaid = !completions && !says(reader_.config(), "completion_only_loss", false);
     if (reader_.get("assistant_only_loss") != nullptr || completions) return;
     if (is_unsaid && (form == RecordForm::kPrompt || form == RecordForm::kText)) return;
@@ -359,6 +376,12 @@ void put_sets(Reader& reader, std::vector<Node> train, std::vector<Node> val, co
               const SetMixture& mixture) {
   if (train.empty()) return;
   const bool is_streamed = settle_streams(train, val);
+  if (is_streamed && train.size() > 1) {
+    const char* key = reader.get("streaming") != nullptr ? "streaming" : "dataset_streaming";
+    const Node* at = reader.get(key);
+    return reader.refuse(at != nullptr ? *at : reader.config(), key, "several sets are not read as one stream",
+                         "remove " + std::string(key) + ", or train on one set");
+  }
   if (is_streamed && held_out.size > 0 && val.empty()) {
     return reader.refuse(*reader.get(held_out.key), held_out.key,
                          held_out.key + " holds a part out, and of a stream there is none",

@@ -46,8 +46,49 @@ bool has_any(const Node& config, std::span<const char* const> keys) {
   return std::any_of(keys.begin(), keys.end(), [&](const char* key) { return config.find(key) != nullptr; });
 }
 
-/// What TRL and others train by answers that the model writes meanwhile, or by steps of answers.
-constexpr const char* kUnknownScripts[] = {"grpo", "ppo", "prm", "rloo"};
+/// What a script trains that an import makes no recipe of, by a part of its name.
+struct OtherScript {
+  const char* name;
+  const char* task;  ///< of `roux new`; "" for what roux does not train
+};
+
+/// TRL and others train by answers that the model writes meanwhile, or by steps of answers; the examples of
+/// Transformers have heads.
+constexpr OtherScript kOtherScripts[] = {{"run_glue", "classification"},
+                                         {"run_classification", "classification"},
+                                         {"run_xnli", "classification"},
+                                         {"run_ner", "tags"},
+                                         {"run_mlm", "masked_lm"},
+                                         {"run_qa", "question_answering"},
+                                         {"run_swag", "multiple_choice"},
+                                         {"run_summarization", "completion"},
+                                         {"run_translation", "completion"},
+                                         {"run_plm", ""},
+                                         {"run_fim", ""},
+                                         {"run_image", ""},
+                                         {"run_audio", ""},
+                                         {"run_speech", ""},
+                                         {"run_mae", ""},
+                                         {"run_mim", ""},
+                                         {"run_clip", ""},
+                                         {"run_object", ""},
+                                         {"run_instance", ""},
+                                         {"run_semantic", ""},
+                                         {"grpo", ""},
+                                         {"ppo", ""},
+                                         {"prm", ""},
+                                         {"rloo", ""},
+                                         {"online", ""},
+                                         {"nash", ""},
+                                         {"xpo", ""},
+                                         {"gkd", ""},
+                                         {"minillm", ""}};
+
+const OtherScript* other_script(const std::string& script) {
+  const auto found = std::find_if(std::begin(kOtherScripts), std::end(kOtherScripts),
+                                  [&](const OtherScript& one) { return script.find(one.name) != std::string::npos; });
+  return found == std::end(kOtherScripts) ? nullptr : found;
+}
 
 /// roux's loss of LLaMA-Factory's `pref_loss`.
 std::string pair_loss_of(const Node& config) {
@@ -84,7 +125,7 @@ TrainerMethod method_of(const Node& config, core::Diagnostics& diagnostics) {
   const bool is_command = script == "sft" || script == "dpo" || script == "kto" || script == "reward";
   static constexpr const char* kScripts[] = {"do_train", "block_size", "dataset_config_name", "train_file"};
   const auto in_script = [&](const char* word) { return script.find(word) != std::string::npos; };
-  const bool is_unknown = std::any_of(std::begin(kUnknownScripts), std::end(kUnknownScripts), in_script);
+  const bool is_unknown = other_script(script) != nullptr;
   const bool of_preferences = in_script("dpo") || in_script("cpo") || in_script("orpo") || in_script("kto");
   const bool of_rewards = in_script("reward") && !of_preferences && !is_unknown;
   const bool of_pairs = of_preferences || of_rewards;
@@ -328,12 +369,20 @@ void take_pairs(Reader& reader, const TrainerMethod& method) {
 }
 
 void take_method(Reader& reader, const TrainerMethod& method) {
-  if (method.script != nullptr && !method.is_of_pairs) {
-    const std::string script = lower(method.script->scalar_text());
-    for (const char* kind : kUnknownScripts) {
-      if (script.find(kind) == std::string::npos) continue;
-      return reader.refuse(*method.script, "", method.script->scalar_text() + " has no equivalent",
-                           "roux trains on the next token, with DPO, CPO, ORPO and KTO, and reward models");
+  if (method.script != nullptr && !method.is_factory_v1()) {
+    const std::string name = core::escape_for_terminal(method.script->scalar_text());
+    if (const OtherScript* other = other_script(lower(name))) {
+      return reader.refuse(*method.script, "", name + " has no equivalent",
+                           *other->task != '\0'
+                               ? "`roux new MODEL FILE --task " + std::string(other->task) + "` writes a recipe for it"
+                               : "roux trains on the next token, with DPO, CPO, ORPO and KTO, and reward models");
+    }
+    if (!method.is_trl() && name.ends_with(".py") && name.find("run_clm") == std::string::npos) {
+      reader.diagnostics().warning(method.script->location(),
+                                   "what " + name +
+                                       " does by itself is not known: its arguments are read as those of "
+                                       "Transformers' run_clm.py, which trains on the next token",
+                                   "compare the recipe with the script");
     }
   }
   const Node* model_class = method.is_factory_v1() ? reader.get("model_class") : nullptr;

@@ -1,6 +1,9 @@
 #include "runner/cli/group/import/trainer_rules.h"
 
+#include <algorithm>
 #include <cctype>
+#include <cmath>
+#include <cstdint>
 #include <string>
 #include <utility>
 
@@ -115,6 +118,60 @@ void take_trainer_optimizer(Reader& reader, const TrainerMethod& /*method*/) {
     reader.draft().put("optimizer.no_decay", Node::sequence({Node::string("bias"), Node::string("norm")}));
 }
 
+namespace {
+
+/// Of `warmup_stable_decay`, whose phases are steps there; roux's last one is a part of the training.
+void take_decay(Reader& reader, const Node& at, const Node* more) {
+  const auto number = [](const Node* value) {
+    return value != nullptr && value->is_number() && value->as_double() > 0 ? value->as_double() : 0.0;
+  };
+  const double decay = number(more != nullptr && more->is_mapping() ? more->find("num_decay_steps") : nullptr);
+  const double all = number(reader.get("max_steps"));
+  if (decay == 0.0) {
+    return reader.refuse(at, "lr_scheduler_type", "warmup_stable_decay has no num_decay_steps, which it needs",
+                         "write lr_scheduler_kwargs: {num_decay_steps: N}");
+  }
+  if (all == 0.0) {
+    return reader.refuse(at, "lr_scheduler_type",
+                         "num_decay_steps is a number of steps, and how many the training has is not said",
+                         "write max_steps, or lr_scheduler: {type: wsd, decay_ratio: 0.2} into the recipe");
+  }
+  reader.draft().put("lr_scheduler.decay_ratio", Node::floating(std::min(1.0, decay / all)));
+  reader.note("lr_scheduler_kwargs.num_decay_steps", Kind::kTaken, "lr_scheduler.decay_ratio");
+  // The tool's own shape, unless it is said.
+  if (more->find("decay_type") == nullptr) reader.draft().put("lr_scheduler.decay", Node::string("cosine"));
+}
+
+/// Of `reduce_lr_on_plateau` the metric of the best model.
+void take_monitor(Reader& reader) {
+  const Node* metric = reader.get("metric_for_best_model");
+  std::string name = metric != nullptr ? metric->scalar_text() : "loss";
+  if (name.starts_with("eval_")) name.erase(0, 5);
+  reader.draft().put("lr_scheduler.monitor", Node::string("val/" + name));
+}
+
+}  // namespace
+
+void settle_warmup_of_inverse_sqrt(Reader& reader, const char* key) {
+  const Node *type = reader.draft().find("lr_scheduler.type"),
+             *ratio = reader.draft().find("lr_scheduler.warmup_ratio");
+  const bool is_meant = type != nullptr && type->is_string() && type->as_string() == "inverse_sqrt";
+  if (!is_meant || ratio == nullptr || !ratio->is_number()) return;
+  const Node *schedule = reader.draft().find("lr_scheduler"), *most = reader.get("max_steps");
+  Node steps = *schedule;
+  steps.erase("warmup_ratio");
+  const double all = most != nullptr && most->is_number() ? most->as_double() : 0.0;
+  if (all > 0) {
+    steps.set("warmup_steps", Node::integer(static_cast<std::int64_t>(std::ceil(ratio->as_double() * all))));
+  } else {
+    const Node* at = reader.config().find(key);
+    reader.refuse(at != nullptr ? *at : reader.config(), key,
+                  "inverse_sqrt warms up for a number of steps, and the training's length is not said in steps",
+                  "write warmup_steps, or max_steps");
+  }
+  reader.draft().put("lr_scheduler", std::move(steps));
+}
+
 void take_trainer_schedule(Reader& reader, const TrainerMethod& method) {
   const Node* written = reader.get("lr_scheduler_type");
   const auto type = written != nullptr ? taken(reader, method, "lr_scheduler_type", *written) : std::nullopt;
@@ -133,6 +190,10 @@ void take_trainer_schedule(Reader& reader, const TrainerMethod& method) {
     reader.draft().put("lr_scheduler.warmup_ratio", *ratio);
   }
   const Node* more = reader.get("lr_scheduler_kwargs");
+  const std::string kind = written != nullptr ? lower(written->scalar_text()) : "";
+  if (kind == "warmup_stable_decay") take_decay(reader, *written, more);
+  if (kind == "reduce_lr_on_plateau") take_monitor(reader);
+  settle_warmup_of_inverse_sqrt(reader, "lr_scheduler_type");
   if (more == nullptr) return;
   const words::Word* word = words::find(words::table_of(words_of(method)).words, "lr_scheduler_kwargs");
   if (more->is_mapping()) return reader.read_block(*more, word->inner, "lr_scheduler_kwargs.", reader.draft());

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <cstdint>
 #include <cstdlib>
+#include <memory>
 #include <numeric>
+#include <vector>
 
 namespace runner::train {
 namespace {
@@ -79,6 +82,18 @@ TEST_CASE("with replacement each sample is as likely every time", "[train][epoch
   std::vector<int> counts(10);
   for (const std::int64_t sample : order) ++counts[static_cast<std::size_t>(sample)];
   for (const int count : counts) CHECK(std::abs(count - 1000) < 150);  // five standard deviations
+}
+
+TEST_CASE("of groups each is as likely, and each sample of one", "[train][epoch_order]") {
+  const auto groups = std::make_shared<const std::vector<std::vector<std::int64_t>>>(
+      std::vector<std::vector<std::int64_t>>{{0, 1, 2, 3, 4, 6, 7, 8}, {5, 9}});
+  EpochOrder::Options options{.size = 10, .shuffle = true, .seed = 3, .num_samples = 10000, .groups = groups};
+  const auto order = whole(options, 0);
+  std::vector<int> counts(10);
+  for (const std::int64_t sample : order) ++counts[static_cast<std::size_t>(sample)];
+  for (std::size_t i = 0; i < counts.size(); ++i) CHECK(std::abs(counts[i] - (i == 5 || i == 9 ? 2500 : 625)) < 220);
+  CHECK(whole(options, 0) == order);
+  CHECK(whole(options, 1) != order);
 }
 
 TEST_CASE("batches are made of samples of about the same length", "[train][epoch_order]") {

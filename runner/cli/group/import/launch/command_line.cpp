@@ -37,8 +37,12 @@ class Shell {
  public:
   explicit Shell(const std::string& text) : text_(text) {}
 
-  /// Variables that the script does not set, with their lines.
-  const std::vector<std::pair<std::string, int>>& unknown() const { return unknown_; }
+  /// A value that only running the script would tell.
+  struct Unknown {
+    int line;
+    std::string message, hint;
+  };
+  const std::vector<Unknown>& unknown() const { return unknown_; }
 
   std::vector<Command> commands() {
     while (at_ < text_.size()) step();
@@ -62,7 +66,9 @@ class Shell {
     } else if (c == '"') {
       quoted();
     } else if (c == '$') {
-      variable();
+      variable(/*is_quoted=*/false);
+    } else if (c == '`') {
+      output_of(at_ + 1, std::min(text_.find('`', at_ + 1), text_.size()));
     } else if (c == '#' && !open_) {
       at_ = std::min(text_.find('\n', at_), text_.size());
     } else if (c == '\n' || c == ';' || c == '|' || c == '&' || (c == ')' && in_array_)) {
@@ -91,7 +97,12 @@ class Shell {
       command_.clear();
       return;
     }
+    const std::string first = command_.empty() ? "" : command_.front().text;
     end_command();
+    const bool is_double = (c == '&' || c == '|') && at_ < text_.size() && text_[at_] == c;
+    if (is_double) ++at_;
+    const bool tests = first == "[" || first == "[[" || first == "test" || is_behind_condition_;
+    is_behind_condition_ = is_double && (c == '|' || tests);
   }
 
   void begin_array() {
@@ -128,7 +139,9 @@ class Shell {
     open();
     for (++at_; at_ < text_.size() && text_[at_] != '"';) {
       if (text_[at_] == '$') {
-        variable();
+        variable(/*is_quoted=*/true);
+      } else if (text_[at_] == '`') {
+        output_of(at_ + 1, std::min(text_.find('`', at_ + 1), text_.size()));
       } else if (text_[at_] == '\\' && std::string_view("\"\\$`\n").find(peek()) != std::string_view::npos) {
         if (peek() != '\n') add(peek());
         at_ += 2;
@@ -139,8 +152,41 @@ class Shell {
     ++at_;
   }
 
+  /// `$(COMMAND)` or `COMMAND` in backticks, up to its closing character.
+  void output_of(std::size_t begin, std::size_t end) {
+    open();
+    const std::string command = core::escape_for_terminal(text_.substr(begin, end - begin));
+    unknown_.push_back(
+        {line_, "the script runs `" + command + "` for a value, and an import runs nothing", "write the value"});
+    line_ += static_cast<int>(std::count(text_.begin() + static_cast<std::ptrdiff_t>(begin),
+                                         text_.begin() + static_cast<std::ptrdiff_t>(end), '\n'));
+    word_.text += "?";
+    at_ = std::min(end + 1, text_.size());
+  }
+
+  /// The parenthesis that closes the one at `at`; the end where none does.
+  std::size_t closing(std::size_t at) const {
+    for (int depth = 0; at < text_.size(); ++at) {
+      if (text_[at] == '(') ++depth;
+      if (text_[at] == ')' && --depth == 0) return at;
+    }
+    return text_.size();
+  }
+
+  /// The value of a variable: what is not quoted falls into words.
+  void add_value(const std::string& value, bool is_quoted) {
+    for (const char c : value) {
+      if (!is_quoted && std::isspace(static_cast<unsigned char>(c)) != 0) {
+        end_word();
+      } else {
+        add(c);
+      }
+    }
+  }
+
   /// `$NAME`, `${NAME}`, `${NAME:-value}` and `${NAME[@]}`.
-  void variable() {
+  void variable(bool is_quoted) {
+    if (peek() == '(') return output_of(at_ + 2, closing(at_ + 1));
     std::size_t begin = at_ + 1;
     const bool braces = begin < text_.size() && text_[begin] == '{';
     if (braces) ++begin;
@@ -165,20 +211,28 @@ class Shell {
       return;
     }
     at_ = after;
-    open();
     if (rest == "[@]" || rest == "[*]") {
+      open();
       word_.text = name;
       word_.is_array = true;
       return;
     }
+    if (is_quoted) open();
     const auto value = values_.find(name);
-    if (value != values_.end()) {
-      for (const char c : value->second) add(c);
+    if (const auto set_at = uncertain_.find(name); set_at != uncertain_.end()) {
+      unknown_.push_back({line_,
+                          "what the script sets $" + name + " to, at line " + std::to_string(set_at->second) +
+                              ", shows when it runs, and an import runs nothing",
+                          "write its value in place of $" + name});
+      add('?');
+    } else if (value != values_.end()) {
+      add_value(value->second, is_quoted);
     } else if (rest.starts_with(":-") || rest.starts_with("-")) {
-      for (const char c : rest.substr(rest.find('-') + 1)) add(c);
+      add_value(rest.substr(rest.find('-') + 1), is_quoted);
     } else {
-      unknown_.emplace_back(name, line_);
-      for (const char c : "${" + name + "}") add(c);
+      unknown_.push_back(
+          {line_, "the script does not set $" + name, "write its value, or a line " + name + "=VALUE before"});
+      add_value("${" + name + "}", /*is_quoted=*/true);
     }
   }
 
@@ -200,6 +254,12 @@ class Shell {
 
   void end_command() {
     end_word();
+    take_keywords();
+    take_command();
+    unknown_before_ = unknown_.size();
+  }
+
+  void take_command() {
     if (command_.empty()) return;
     if (assigns()) {
       command_.clear();
@@ -225,6 +285,24 @@ class Shell {
     command_.clear();
   }
 
+  /// Leaves out what a command of a condition or a loop begins with; a loop's variable has no one value.
+  void take_keywords() {
+    while (!command_.empty() && !command_.front().is_array) {
+      const std::string word = command_.front().text;
+      const bool is_loop = word == "for" || word == "select";
+      if (word == "if" || word == "while" || word == "until" || word == "case" || is_loop) {
+        ++depth_;
+        if (is_loop && command_.size() > 1) uncertain_[command_[1].text] = command_[1].line;
+      } else if (word == "fi" || word == "done" || word == "esac") {
+        depth_ = std::max(0, depth_ - 1);
+      } else if (word != "then" && word != "elif" && word != "else" && word != "do" && word != "{" && word != "}") {
+        return;
+      }
+      command_.erase(command_.begin());
+      if (word == "case" || is_loop) command_.clear();
+    }
+  }
+
   static bool is_assignment(const std::string& word) {
     const std::size_t equals = word.find('=');
     return equals != std::string::npos && equals > 0 && std::isdigit(static_cast<unsigned char>(word[0])) == 0 &&
@@ -239,7 +317,13 @@ class Shell {
       const std::string& word = command_[i].text;
       if (!is_assignment(word)) return false;
       const std::size_t equals = word.find('=');
-      values_[word.substr(0, equals)] = word.substr(equals + 1);
+      const std::string name = word.substr(0, equals);
+      values_[name] = word.substr(equals + 1);
+      if (depth_ > 0 || is_behind_condition_ || unknown_.size() > unknown_before_) {
+        uncertain_[name] = command_[i].line;
+      } else {
+        uncertain_.erase(name);
+      }
       if (exports) exported_[word.substr(0, equals)] = {.text = word.substr(equals + 1), .line = command_[i].line};
     }
     return true;
@@ -256,7 +340,11 @@ class Shell {
   std::map<std::string, Words, std::less<>> arrays_;
   std::map<std::string, Word> exported_;
   std::vector<Command> commands_;
-  std::vector<std::pair<std::string, int>> unknown_;
+  int depth_ = 0;                                      ///< of conditions and loops
+  bool is_behind_condition_ = false;                   ///< the command is behind || or behind a test and &&
+  std::map<std::string, int, std::less<>> uncertain_;  ///< variables, and the lines that may set them
+  std::vector<Unknown> unknown_;
+  std::size_t unknown_before_ = 0;  ///< those of commands before the one at hand
 };
 
 bool is_option(const Word& word) { return word.text.starts_with("--") && word.text.size() > 2; }
@@ -518,13 +606,13 @@ std::optional<Node> read_command_line(const std::shared_ptr<const core::Source>&
   const std::vector<Command> commands = shell.commands();
   const Command* command = command_of(commands, source, diagnostics);
   if (command == nullptr) return std::nullopt;
-  for (const auto& [name, line] : shell.unknown()) {
-    if (line < command->words.front().line || line > command->words.back().line) continue;
+  for (const Shell::Unknown& unknown : shell.unknown()) {
+    if (unknown.line < command->words.front().line || unknown.line > command->words.back().line) continue;
     core::Location at;
     at.source = source;
-    at.line = line;
+    at.line = unknown.line;
     at.column = 1;
-    diagnostics.error(at, "the script does not set $" + name, "write its value, or a line " + name + "=VALUE before");
+    diagnostics.error(at, unknown.message, unknown.hint);
   }
   return Reader(source, diagnostics).read(*command, script_of(command->words));
 }

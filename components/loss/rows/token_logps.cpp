@@ -1,6 +1,6 @@
 // N: tokens   C: features   V: classes   n: tokens of a chunk
 
-#include "components/loss/token_logps.h"
+#include "components/loss/rows/token_logps.h"
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
@@ -12,8 +12,8 @@
 
 #include <algorithm>
 
-#include "components/loss/logits_chunks.h"
-#include "components/loss/row_losses.h"
+#include "components/loss/rows/logits_chunks.h"
+#include "components/loss/rows/row_losses.h"
 
 namespace components::loss {
 namespace {

@@ -1,4 +1,4 @@
-#include "components/loss/ready_gradients.h"
+#include "components/loss/rows/ready_gradients.h"
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/scalar_tensor.h>

@@ -1,4 +1,4 @@
-#include "components/loss/row_losses.h"
+#include "components/loss/rows/row_losses.h"
 
 #include <numeric>
 #include <vector>
