@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "components/tensor/auxiliary_loss.h"
 #include "components/tensor/device.h"
 #include "components/tensor/positions.h"
 #include "components/tensor/preferences.h"
@@ -373,6 +374,9 @@ void build_judges(Experiment& experiment, Diagnostics& diagnostics) {
   const std::vector<components::TensorSpec> outputs = experiment.model->outputs();
   const Node& loss = experiment.recipe.loss;
   experiment.loss = components::loss::build(loss, {outputs, signature, loss, diagnostics});
+  if (experiment.loss != nullptr && components::find_spec(outputs, components::kAuxiliaryLoss) != nullptr) {
+    experiment.loss = components::loss::with_auxiliary(experiment.loss);
+  }
   if (experiment.loss != nullptr) add_reference(experiment, diagnostics);
   const auto ignored = experiment.loss != nullptr ? experiment.loss->ignore_index() : std::nullopt;
   const bool of_labels = experiment.loss != nullptr && experiment.loss->is_of_labels();
