@@ -67,11 +67,10 @@ TEST_CASE("adapters of experts are refused", "[adapter][mixture]") {
         "error: target_modules is all-linear, which names the experts of a mixture, too, and roux does not adapt "
         "those\n" +
             hint);
-  CHECK(
-      ask(kMixtral, "target_modules: [q_proj, w1]").messages ==
-      "error: target_modules names no layer: \"w1\"\n"
-      "  hint: the model's layers are called q_proj, k_proj, v_proj, o_proj, and gate; embedding, head and experts are "
-      "not adapted\n");
+  CHECK(ask(kMixtral, "target_modules: [q_proj, w1]").messages ==
+        "error: target_modules names no layer: \"w1\"\n"
+        "  hint: the model's layers are called q_proj, k_proj, v_proj, o_proj, gate; embedding, head and experts are "
+        "not adapted\n");
   // PEFT 0.21: "Cannot convert PEFT target(s) gate_proj without also targeting up_proj because they are fused".
   CHECK(ask(kQwen, "target_modules: [gate_proj]").messages ==
         "error: target_modules names model.layers.0.mlp.gate_proj, and PEFT takes that for the experts of the other "

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "components/part/weight.h"
+#include "components/tensor/meta_pass.h"
 #include "components/tensor/tensors.h"
 
 namespace {
@@ -107,6 +108,7 @@ TEST_CASE("an expert without a position gets a gradient of zeros", "[part][mixtu
 }
 
 TEST_CASE("the meta device shares out the positions of a mixture", "[part][mixture]") {
+  const components::MetaPass pass([](std::int64_t) {});
   components::part::MetaWeights shapes;
   components::part::Declared declared(shapes);
   const Mixture mixture(declared, "mlp",

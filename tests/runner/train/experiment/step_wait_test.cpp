@@ -65,7 +65,7 @@ TEST_CASE("a step waits for what the routers of a mixture choose", "[train][faul
 recipe_version: 1
 model: {type: transformers, config: {model_type: qwen3_moe, hidden_size: 16, intermediate_size: 16, moe_intermediate_size: 8,
         num_hidden_layers: 2, num_attention_heads: 2, num_key_value_heads: 2, num_experts: 4, num_experts_per_tok: 2,
-        decoder_sparse_step: 2, vocab_size: 300}}
+        decoder_sparse_step: 2, vocab_size: 500}}
 tokenizer: {type: file, path: tokenizer.json}
 data: {train: {type: jsonl, path: a.jsonl}}
 loss: cross_entropy
