@@ -72,6 +72,7 @@ class Choice {
             "name fewer layers there");
     }
     check_ranks(targets);
+    check_experts(targets);
     if (failed()) targets.clear();
     return targets;
   }
@@ -127,6 +128,11 @@ class Choice {
     if (!config_.target_modules) return by_default();
     const Node& value = key("target_modules");
     if (value.is_string() && runner::core::lower(value.as_string()) == kAllLinear) {
+      if (has_experts()) {
+        error(value,
+              "target_modules is all-linear, which names the experts of a mixture, too, and roux does not adapt those",
+              kOfAttention);
+      }
       return std::vector<bool>(all_.size(), true);
     }
     return TargetNames("target_modules", value, all_, inputs_.diagnostics).chosen();
@@ -135,7 +141,8 @@ class Choice {
   std::vector<bool> by_default() const {
     const runner::pretrained::ModelType* type = runner::pretrained::model_type_of(inputs_.model_block);
     if (type == nullptr || type->adapter_targets.empty()) {
-      error(inputs_.block, "PEFT has no default target_modules for this model", "write target_modules: all-linear");
+      error(inputs_.block, "PEFT has no default target_modules for this model",
+            has_experts() ? kOfAttention : "write target_modules: all-linear");
       return std::vector<bool>(all_.size(), false);
     }
     Node list = Node::sequence();
@@ -159,6 +166,37 @@ class Choice {
     }
   }
 
+  /// Of blocks with a mixture of experts, or of the others beside them; nothing: of all blocks.
+  std::optional<bool> of_mixture(const Target& target) const {
+    const runner::pretrained::ModelType* type = runner::pretrained::model_type_of(inputs_.model_block);
+    const auto* const rule = type != nullptr ? type->rule_of(target.owner.name + ".weight") : nullptr;
+    return rule != nullptr ? rule->mixture : std::nullopt;
+  }
+  bool has_experts() const {
+    return std::any_of(all_.begin(), all_.end(), [this](const Target& target) { return of_mixture(target) == true; });
+  }
+
+  /// What PEFT would make of the adapter beside a mixture: it takes the names of an MLP for those of the experts, and
+  /// the router for a parameter.
+  void check_experts(const std::vector<Target>& targets) const {
+    if (!has_experts() || failed()) return;
+    for (const Target& target : targets) {
+      const std::optional<bool> mixture = of_mixture(target);
+      if (mixture == false) {
+        return error(key("target_modules"),
+                     "target_modules names " + target.module +
+                         ", and PEFT takes that for the experts of the other layers, which roux does not adapt",
+                     kOfAttention);
+      }
+      if (mixture == true && (config_.lora_dropout > 0 || config_.use_dora)) {
+        return error(key(config_.use_dora ? "use_dora" : "lora_dropout"),
+                     "target_modules names the router " + target.module + ", which PEFT adapts without " +
+                         (config_.use_dora ? "use_dora" : "lora_dropout"),
+                     "leave out " + std::string(config_.use_dora ? "use_dora" : "lora_dropout") + " or the router");
+      }
+    }
+  }
+
   void check_ranks(const std::vector<Target>& targets) const {
     for (const Target& target : targets) {
       const std::int64_t in = target.owner.linear->weight().tensor().size(1), most = std::min(in, target.out);
@@ -171,6 +209,8 @@ class Choice {
       return;
     }
   }
+
+  static constexpr const char* kOfAttention = "write target_modules: [q_proj, k_proj, v_proj, o_proj]";
 
   const Config& config_;
   const Inputs& inputs_;
@@ -217,14 +257,11 @@ void freeze_base(const Config& config, const std::vector<Target>& targets, const
 }
 
 /// Names of a parameter's tensors in Transformers; empty for what it does not have.
-std::vector<std::string> tensors_of(const runner::pretrained::ModelType* type, const std::string& parameter) {
+std::vector<std::string> tensors_of(const runner::pretrained::ModelType* type, const NamedTensor& parameter) {
   if (type == nullptr) return {};
   for (const auto& rule : type->weights) {
-    const auto number = runner::pretrained::number_in(rule.name, parameter);
-    if (!number) continue;
-    std::vector<std::string> names;
-    for (const std::string& from : rule.from) names.push_back(runner::pretrained::with_number(from, *number));
-    return names;
+    const auto number = runner::pretrained::number_in(rule.name, parameter.name);
+    if (number) return rule.parts(*number, rule.is_of_experts() ? parameter.tensor.size(0) : 1);
   }
   return {};
 }
@@ -243,7 +280,7 @@ class SavedModules {
     if (names_.items().empty()) return;
     std::vector<std::string> of_model;
     for (const NamedTensor& parameter : inputs_.model.parameters()) {
-      const std::vector<std::string> tensors = tensors_of(type_, parameter.name);
+      const std::vector<std::string> tensors = tensors_of(type_, parameter);
       of_model.insert(of_model.end(), tensors.begin(), tensors.end());
       const auto is_saved = [this](const std::string& tensor) {
         return runner::pretrained::is_saved_module(&names_, tensor);

@@ -144,8 +144,10 @@ std::string TargetNames::hint(const std::string& text) const {
   if (near.empty()) near = runner::core::closest(text, whole);
   if (!near.empty()) return "did you mean \"" + near + "\"?";
   names.resize(shown);
+  const bool has_experts = std::any_of(
+      all_.begin(), all_.end(), [](const Target& target) { return last_part(target.owner.name) == "mlp_router"; });
   return "the model's layers are called " + runner::core::joined_first(names, kNamesShown) +
-         "; embedding and head are not adapted";
+         (has_experts ? "; embedding, head and experts are not adapted" : "; embedding and head are not adapted");
 }
 
 }  // namespace components::adapter

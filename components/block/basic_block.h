@@ -38,6 +38,8 @@ class BasicBlock : public Block {
   bool training() const { return training_; }
   /// Another activation that `forward` reads, such as an optional tensor of the batch.
   void add_input(TensorSpec input) { inputs_.push_back(std::move(input)); }
+  /// Another activation that `forward` writes.
+  void add_output(TensorSpec output) { outputs_.push_back(std::move(output)); }
   /// What this block declares: `part::Linear qkv_{declared(), ...}`.
   part::Declared& declared() { return declared_; }
   /// Declares a parameter under its full name and returns its position in the order of declaration.

@@ -54,6 +54,8 @@ class Block : public runner::core::Stateful {
   virtual void keep_source(const TensorMap& /*activations*/, part::KvCache& /*cache*/, std::int64_t /*slot*/) const {}
   /// Whether what it gives for a position depends on later ones, so that no text can be continued with it.
   virtual bool looks_ahead() const { return false; }
+  /// Whether forward() waits for the device, as the CPU has to know what it computed: no graph can be captured of it.
+  virtual bool waits_for_device() const { return false; }
   /// Full names (`h.0.ln_1.weight`), in a fixed order; a tied parameter appears at its owner only.
   virtual std::vector<NamedTensor> parameters() const = 0;
   virtual std::vector<NamedTensor> buffers() const = 0;

@@ -65,6 +65,8 @@ class Loss : public runner::core::Stateful {
   virtual bool count_is_static() const = 0;
   /// The target excluded from sum and count; nothing when all count.
   virtual std::optional<std::int64_t> ignore_index() const { return std::nullopt; }
+  /// The loss of single samples: without what a model adds for a batch as a whole.
+  virtual const Loss& of_samples() const { return *this; }
   /// Whether each output tells a label that is true or false, so that metrics of classes count labels.
   virtual bool is_of_labels() const { return false; }
   /// Names of what it measures beside the sum, for logs: `rewards/chosen`. Their means are logged.
@@ -86,6 +88,14 @@ class Loss : public runner::core::Stateful {
   /// sum_of() where kOutput is `kHidden kProjection^T`, for a loss that does not need all logits at once.
   virtual at::Tensor sum_projected(const TensorMap& tensors, double gradient) const;
 };
+
+/// The figure of with_auxiliary().
+inline constexpr const char* kAuxiliaryFigure = "aux_loss";
+
+/// `loss`, and what a model with kAuxiliaryLoss adds to it: one more mean, over the positions of the input that are no
+/// padding, so that a step has the mean of its micro-batches by their sizes. kAuxiliaryFigure is the same without its
+/// factor.
+std::shared_ptr<Loss> with_auxiliary(std::shared_ptr<Loss> loss);
 
 /// The loss that sums and counts of all its means make: NaN where nothing counts, and a further mean of nothing is 0.
 double mean_of(const std::vector<double>& sums, const std::vector<std::int64_t>& counts);

@@ -21,7 +21,7 @@ using runner::core::Node;
 using runner::pretrained::ModelType;
 using runner::pretrained::WeightRule;
 
-constexpr std::size_t kNamesShown = 3;
+constexpr std::size_t kNamesShown = 3, kPartsShown = 3;
 
 /// A parameter under all its names.
 struct Named {
@@ -64,11 +64,21 @@ void add_term_names(const ModelType& type, const std::string& name, Named& named
   }
 }
 
-void add_names(const ModelType& type, const std::string& name, Named& named) {
+/// Of a stack of experts: the stack as a whole, and each matrix of each expert.
+void add_expert_names(const ModelType& type, const WeightRule& rule, std::int64_t number, std::int64_t experts,
+                      Named& named) {
+  const std::vector<std::string> whole = names_of(type, rule.stacked, number);
+  named.names.insert(named.names.end(), whole.begin(), whole.end());
+  for (const std::string& part : rule.parts(number, experts)) named.parts.push_back(names_of(type, part, number));
+}
+
+/// `size`: of the parameter's first dimension.
+void add_names(const ModelType& type, const std::string& name, std::int64_t size, Named& named) {
   if (part::is_of_term(name)) return add_term_names(type, name, named);
   for (const WeightRule& rule : type.weights) {
     const std::optional<std::int64_t> number = runner::pretrained::number_in(rule.name, name);
     if (!number) continue;
+    if (rule.is_of_experts()) return add_expert_names(type, rule, *number, size, named);
     std::vector<std::vector<std::string>> parts;
     for (const std::string& from : rule.from) parts.push_back(names_of(type, from, *number));
     if (parts.size() == 1) {
@@ -88,7 +98,8 @@ std::vector<Named> all_names(const Model& model, const Node& block) {
       if (tie.owner == parameter.name) named.names.push_back(tie.name);
     }
     if (type != nullptr) {
-      for (const std::string& name : std::vector<std::string>(named.names)) add_names(*type, name, named);
+      const std::int64_t size = parameter.tensor.dim() > 0 ? parameter.tensor.size(0) : 1;
+      for (const std::string& name : std::vector<std::string>(named.names)) add_names(*type, name, size, named);
     }
     named.parameter = std::move(parameter);
     all.push_back(std::move(named));
@@ -143,9 +154,11 @@ class Patterns {
       for (const auto& names : named.parts) {
         if (!matches(names)) others.push_back(names.front());
       }
-      diagnostics_.error(pattern.location(),
-                         told + part->front() + ", which is joined with others in " + named.parameter.name,
-                         "name " + runner::core::joined(others, " and ") + " as well, or " + named.parameter.name);
+      diagnostics_.error(
+          pattern.location(), told + part->front() + ", which is joined with others in " + named.parameter.name,
+          others.size() > kPartsShown
+              ? "name " + named.parameter.name
+              : "name " + runner::core::joined(others, " and ") + " as well, or " + named.parameter.name);
       return;
     }
     if (!used) diagnostics_.error(pattern.location(), told + "no parameter: \"" + text + "\"", hint(text));

@@ -10,12 +10,14 @@
 #include <vector>
 
 #include "components/block/basic_block.h"
+#include "components/model/router_balance.h"
 #include "components/model/stack_pass.h"
 #include "components/ops/dropout.h"
 #include "components/ops/kernel_policy.h"
 #include "components/part/branch_norms.h"
 #include "components/part/cached/cached.h"
 #include "components/part/fused/fused.h"
+#include "components/part/mixture.h"
 #include "components/part/ragged_attention.h"
 #include "components/part/texts.h"
 #include "components/tensor/device.h"
@@ -70,6 +72,26 @@ at::Tensor by_document(const at::Tensor& rows, const at::Tensor& positions_BT, c
   return at::cat(documents, 0);
 }
 
+/// What a branch of the block is made of: one of both, which `options` have for the layer.
+std::optional<part::Mlp> mlp_of(part::Declared& declared, const std::string& name, const StackOptions& options,
+                                bool wanted) {
+  if (!wanted) return std::nullopt;
+  return std::make_optional<part::Mlp>(
+      declared, name,
+      part::MlpOptions{options.width, options.mlp_width, options.activation, options.gated, options.mlp_bias,
+                       part::normal(options.deviation), part::normal(options.residual_deviation)});
+}
+
+std::optional<part::Mixture> mixture_of(part::Declared& declared, const std::string& name, const StackOptions& options,
+                                        bool wanted) {
+  if (!wanted) return std::nullopt;
+  return std::make_optional<part::Mixture>(
+      declared, name,
+      part::MixtureOptions{options.width, options.experts.width, options.experts.count, options.experts.chosen,
+                           options.experts.normalized, options.activation, part::normal(options.deviation),
+                           part::normal(options.residual_deviation)});
+}
+
 /// One block.
 class Layer final : public block::BasicBlock {
  public:
@@ -93,13 +115,19 @@ class Layer final : public block::BasicBlock {
                     options.norm}),
         post_1_(norm_if(has_post(options.norms), declared(), name + ".post_1", options)),
         ln_2_(norm_if(options.norms != NormPlace::kAfter, declared(), name + ".ln_2", options)),
-        mlp_(declared(), name + ".mlp",
-             {options.width, options.mlp_width, options.activation, options.gated, options.mlp_bias,
-              part::normal(options.deviation), part::normal(options.residual_deviation)}),
+        mlp_(mlp_of(declared(), name + ".mlp", options, !is_mixture(options, layer))),
+        mixture_(mixture_of(declared(), name + ".mlp", options, is_mixture(options, layer))),
+        balance_(mixture_ && options.experts.balance
+                     ? std::make_optional<RouterBalance>(options, layer, reads.padding != nullptr)
+                     : std::nullopt),
         post_2_(norm_if(has_post(options.norms), declared(), name + ".post_2", options)) {
     for (const TensorSpec* tensor : {reads.mask, reads.positions}) {
       if (tensor != nullptr) add_input(*tensor);
     }
+    if (!balance_) return;
+    if (reads.padding != nullptr && reads.mask == nullptr) add_input(*reads.padding);
+    if (const auto before = balance_->input()) add_input(*before);
+    add_output(balance_->output());
   }
 
   void forward(TensorMap& activations) const override {
@@ -115,9 +143,12 @@ class Layer final : public block::BasicBlock {
   }
 
   bool looks_ahead() const override { return !attention_.options().causal; }
+  bool waits_for_device() const override { return mixture_.has_value(); }
   bool decodes() const override { return attention_.options().causal; }
   void decode(TensorMap& activations, part::CachedPass& pass) const override {
-    const part::CachedBlock block{branch_norms(), attention_, rotation_.get(), mlp_, residual_scale_, number_};
+    const part::CachedBlock block{
+        branch_norms(),  attention_, rotation_.get(), mlp_ ? &*mlp_ : nullptr, mixture_ ? &*mixture_ : nullptr,
+        residual_scale_, number_};
     write(activations, part::cached_block(read(activations), block, pass));
   }
 
@@ -128,21 +159,38 @@ class Layer final : public block::BasicBlock {
 
   std::vector<NamedTensor> parameters() const override {
     std::vector<NamedTensor> all = BasicBlock::parameters();
-    for (const part::Linear* linear : {&attention_.qkv(), &attention_.proj(), &mlp_.fc(), &mlp_.proj()}) {
-      for (const auto& term : linear->all_terms())
-        all.insert(all.end(), term->tensors().begin(), term->tensors().end());
+    const auto add_terms_of = [&all](const part::Linear& linear) {
+      for (const auto& term : linear.all_terms()) all.insert(all.end(), term->tensors().begin(), term->tensors().end());
+    };
+    add_terms_of(attention_.qkv());
+    add_terms_of(attention_.proj());
+    if (mixture_) add_terms_of(mixture_->router());
+    if (mlp_) {
+      add_terms_of(mlp_->fc());
+      add_terms_of(mlp_->proj());
     }
     return all;
   }
 
+  std::vector<std::string> lowered_weights() const override {
+    if (!mixture_) return {};
+    return {name() + ".mlp_experts_fc.weight", name() + ".mlp_experts_proj.weight"};
+  }
+
   std::vector<part::NamedLinear> linears() override {
     const part::AttentionOptions& o = attention_.options();
-    const std::int64_t q = o.heads * o.head, kv = o.kv_heads * o.head, hidden = mlp_.options().hidden;
-    const std::vector<std::int64_t> fc = mlp_.options().gated ? std::vector{hidden, hidden} : std::vector{hidden};
-    return {{name() + ".attn_qkv", &attention_.qkv(), {q, kv, kv}},
-            {name() + ".attn_proj", &attention_.proj(), {width_}},
-            {name() + ".mlp_fc", &mlp_.fc(), fc},
-            {name() + ".mlp_proj", &mlp_.proj(), {width_}}};
+    const std::int64_t q = o.heads * o.head, kv = o.kv_heads * o.head;
+    std::vector<part::NamedLinear> all = {{name() + ".attn_qkv", &attention_.qkv(), {q, kv, kv}},
+                                          {name() + ".attn_proj", &attention_.proj(), {width_}}};
+    if (mixture_) {
+      all.push_back({name() + ".mlp_router", &mixture_->router(), {mixture_->options().experts}});
+    } else {
+      const std::int64_t hidden = mlp_->options().hidden;
+      const std::vector<std::int64_t> fc = mlp_->options().gated ? std::vector{hidden, hidden} : std::vector{hidden};
+      all.push_back({name() + ".mlp_fc", &mlp_->fc(), fc});
+      all.push_back({name() + ".mlp_proj", &mlp_->proj(), {width_}});
+    }
+    return all;
   }
 
   void set_training(bool training) override {
@@ -158,8 +206,7 @@ class Layer final : public block::BasicBlock {
     const auto t = static_cast<double>(positions), c = static_cast<double>(width_);
     const auto mixed = static_cast<double>(o.heads * o.head),
                qkv = static_cast<double>((o.heads + 2 * o.kv_heads) * o.head);
-    const auto hidden = static_cast<double>(mlp_.options().hidden);
-    const double projections = 2.0 * t * c * (qkv + mixed + (mlp_.options().gated ? 3.0 : 2.0) * hidden);
+    const double projections = 2.0 * t * c * (qkv + mixed + outputs_of_mlp());
     const bool narrow = o.window > 0 && o.window < positions;
     const auto w = static_cast<double>(o.window);
     const double behind = narrow ? w * (t - (w - 1.0) / 2.0) : t * (t + 1.0) / 2.0;
@@ -169,12 +216,35 @@ class Layer final : public block::BasicBlock {
   }
 
  private:
+  static bool is_mixture(const StackOptions& options, std::int64_t layer) {
+    return !options.experts.of_layer.empty() && options.experts.of_layer[static_cast<std::size_t>(layer)];
+  }
+
+  /// Features that the products of the MLP, or of a position's experts and the router, give or read beside the
+  /// stream's.
+  double outputs_of_mlp() const {
+    if (mixture_) {
+      const part::MixtureOptions& o = mixture_->options();
+      return static_cast<double>(3 * o.chosen * o.hidden + o.experts);
+    }
+    return (mlp_->options().gated ? 3.0 : 2.0) * static_cast<double>(mlp_->options().hidden);
+  }
+
+  /// What the second branch computes by LibTorch's operations.
+  at::Tensor mlp_branch(const at::Tensor& x_BTC, TensorMap& activations) const {
+    if (!mixture_) return mlp_->forward(x_BTC);
+    const at::Tensor x_NC = x_BTC.flatten(0, -2);
+    const part::Routing routing = mixture_->routing(x_NC);
+    if (balance_) balance_->add(routing, activations);
+    return mixture_->forward(x_NC, routing).view_as(x_BTC);
+  }
+
   /// Of a stream without padding, [1, N, C]. What the fused nodes do not have goes by way of padded rows.
-  at::Tensor of_texts(const at::Tensor& x_1NC, const part::Texts& texts, const TensorMap& activations,
+  at::Tensor of_texts(const at::Tensor& x_1NC, const part::Texts& texts, TensorMap& activations,
                       const std::optional<Dropout>& dropout) const {
     const bool drops = dropout && dropout_.attention > 0;
-    if (!fused_kernels() || !has_fused_norms() || !has_usual_attention() ||
-        !part::fused_block_fits(x_1NC, attention_, mlp_, drops, &texts)) {
+    if (!fused_kernels() || !mlp_ || !has_fused_norms() || !has_usual_attention() ||
+        !part::fused_block_fits(x_1NC, attention_, *mlp_, drops, &texts)) {
       return texts.gathered(of_rows(texts.padded_out(x_1NC), activations, dropout));
     }
     const part::NormedLinear qkv = part::fused_norm_linear(x_1NC, norm_in_front(), attention_.qkv());
@@ -187,16 +257,15 @@ class Layer final : public block::BasicBlock {
   }
 
   /// Of rows of as many positions, [B, T, C].
-  at::Tensor of_rows(const at::Tensor& x_BTC, const TensorMap& activations,
-                     const std::optional<Dropout>& dropout) const {
+  at::Tensor of_rows(const at::Tensor& x_BTC, TensorMap& activations, const std::optional<Dropout>& dropout) const {
     const at::Tensor mask_BT =
         reads_mask_ ? needed_mask(activations.at(kAttentionMask), attention_.options().causal, leaves_out_padding_)
                     : at::Tensor();
     const at::Tensor packed_BT = reads_positions_ ? packed_positions(activations.at(kPositions)) : at::Tensor();
     const auto rows = reads_mask_ || reads_positions_ ? part::ragged_rows(activations) : std::nullopt;
     const bool drops = dropout && dropout_.attention > 0;
-    const bool fits = fused_kernels() && !mask_BT.defined() && has_fused_norms() &&
-                      part::fused_block_fits(x_BTC, attention_, mlp_, drops, nullptr) &&
+    const bool fits = fused_kernels() && mlp_ && !mask_BT.defined() && has_fused_norms() &&
+                      part::fused_block_fits(x_BTC, attention_, *mlp_, drops, nullptr) &&
                       !(packed_BT.defined() && drops);  // the fused mask goes by places in the row
     const std::optional<Dropout> of_weights =
         dropout && dropout_.attention > 0 ? std::make_optional(dropout->with_rate(dropout_.attention)) : std::nullopt;
@@ -207,7 +276,7 @@ class Layer final : public block::BasicBlock {
                                    packed_BT.defined() ? &packed_BT : nullptr,
                                    rows ? &*rows : nullptr};
     if (fits) return fused(x_BTC, pass, dropout);
-    if (is_after_sums_) return normed_sums(x_BTC, pass, dropout);
+    if (is_after_sums_) return normed_sums(x_BTC, activations, pass, dropout);
     const part::BranchNorms norms = branch_norms();
     const at::Tensor attended = attention_.forward(part::normed(norms.before_attention, x_BTC), rotation_.get(), pass);
     const auto added = [&](const part::Norm* after, const at::Tensor& branch, double rate, std::uint32_t mask) {
@@ -215,16 +284,16 @@ class Layer final : public block::BasicBlock {
       return residual_scale_ == 1.0 ? out : out * residual_scale_;
     };
     const at::Tensor y_BTC = x_BTC + added(norms.after_attention, attended, dropout_.residual, kOfProjection);
-    const at::Tensor out_BTC = mlp_.forward(part::normed(norms.before_mlp, y_BTC));
+    const at::Tensor out_BTC = mlp_branch(part::normed(norms.before_mlp, y_BTC), activations);
     return y_BTC + added(norms.after_mlp, out_BTC, dropout_.mlp, kOfMlp);
   }
 
   /// As in BERT: the stream is normed after each branch has been added.
-  at::Tensor normed_sums(const at::Tensor& x_BTC, const part::AttentionPass& pass,
+  at::Tensor normed_sums(const at::Tensor& x_BTC, TensorMap& activations, const part::AttentionPass& pass,
                          const std::optional<Dropout>& dropout) const {
     const at::Tensor attended = attention_.forward(x_BTC, rotation_.get(), pass);
     const at::Tensor y_BTC = ln_1_->forward(x_BTC + drop(attended, dropout, dropout_.residual, kOfProjection));
-    return ln_2_->forward(y_BTC + drop(mlp_.forward(y_BTC), dropout, dropout_.mlp, kOfMlp));
+    return ln_2_->forward(y_BTC + drop(mlp_branch(y_BTC, activations), dropout, dropout_.mlp, kOfMlp));
   }
 
   static bool has_post(NormPlace place) { return place == NormPlace::kAfter || place == NormPlace::kAround; }
@@ -274,7 +343,7 @@ class Layer final : public block::BasicBlock {
                         const at::Tensor& rows) const {
     const part::Norm *first = is_after_sums_ ? &*ln_1_ : &*ln_2_, *last = is_after_sums_ ? &*ln_2_ : nullptr;
     return part::fused_output_mlp(
-        stream, mixed, attention_.proj(), *first, mlp_, last,
+        stream, mixed, attention_.proj(), *first, *mlp_, last,
         {mask_of(dropout, dropout_.residual, kOfProjection), mask_of(dropout, dropout_.mlp, kOfMlp), rows});
   }
 
@@ -295,7 +364,9 @@ class Layer final : public block::BasicBlock {
   std::optional<part::Norm> ln_1_;
   part::SelfAttention attention_;
   std::optional<part::Norm> post_1_, ln_2_;
-  part::Mlp mlp_;
+  std::optional<part::Mlp> mlp_;          // or:
+  std::optional<part::Mixture> mixture_;  // one of both
+  std::optional<RouterBalance> balance_;  // of a mixture
   std::optional<part::Norm> post_2_;
 };
 }  // namespace

@@ -13,6 +13,7 @@ namespace components::model {
 /// Optional tensors of a batch that blocks read, where they change something; null: not read.
 struct LayerReads {
   const TensorSpec *mask, *positions;
+  const TensorSpec* padding = nullptr;  ///< the mask, for the balance of a mixture's experts
 };
 
 /// Whether a stack on the CPU computes padded rows without their padding: it looks both ways, and the fused nodes have

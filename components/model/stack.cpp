@@ -93,7 +93,8 @@ std::shared_ptr<Model> make_stack(const StackOptions& options, const Inputs& inp
   // Where no position looks at later ones, padding at the end changes nothing.
   const TensorSpec* mask = inputs.data.find(kAttentionMask);
   if (mask != nullptr && options.attention.causal && !mask->scattered) mask = nullptr;
-  const LayerReads reads{mask, inputs.data.find(kPositions)};
+  const TensorSpec* const padding = options.experts.balance ? inputs.data.find(kAttentionMask) : nullptr;
+  const LayerReads reads{mask, inputs.data.find(kPositions), padding};
   if (reads.positions != nullptr && !(fits_packing(rotation.get(), inputs) && fits_packing(local.get(), inputs))) {
     return nullptr;
   }

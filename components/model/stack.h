@@ -47,6 +47,15 @@ struct HeadOptions {
   double first_dropout = 0, dropout = 0;   ///< of classes: before `dense`, and before the projection
 };
 
+/// Blocks that have a mixture of experts in the place of the MLP.
+struct ExpertOptions {
+  std::vector<bool> of_layer;          ///< by block; empty: none has
+  std::int64_t count = 0, chosen = 0;  ///< experts, and those of a position
+  std::int64_t width = 0;              ///< features inside an expert
+  bool normalized = true;              ///< part::MixtureOptions::normalized
+  std::optional<double> balance;       ///< factor of part::balance_loss() in the loss; nothing: it is not computed
+};
+
 /// A stack of transformer blocks: what GPT-2, Llama and their like have in common, and where they differ. Weights begin
 /// as normal numbers of `deviation`.
 struct StackOptions {
@@ -61,6 +70,7 @@ struct StackOptions {
   std::int64_t mlp_width = 0;
   part::Activation activation = part::Activation::kGeluTanh;
   bool gated = false, mlp_bias = true;
+  ExpertOptions experts;
   std::int64_t token_types = 0;  ///< > 0: vectors of them are added to those of the tokens
   bool learned_positions = false;
   bool after_padding = false;   ///< learned positions are counted over ids that are no padding, from padding_id + 1
@@ -82,11 +92,12 @@ struct StackOptions {
 };
 
 /// Blocks `embed` (`wte`, `wpe`, `wtt`, `ln_e`), `h.0` ... (`ln_1`, `attn_qkv`, `attn_q_norm`, `attn_k_norm`,
-/// `attn_proj`, `post_1`, `ln_2`, `mlp_fc`, `mlp_proj`, `post_2`, as far as the options ask for them) and `head`
+/// `attn_proj`, `post_1`, `ln_2`, `mlp_fc`, `mlp_proj`, or of a mixture `mlp_router`, `mlp_experts_fc`,
+/// `mlp_experts_proj`, and `post_2`, as far as the options ask for them) and `head`
 /// (`ln_f`, `head.dense`, `head.norm`, `head` when it is not tied). Reads ids [B, T], gives logits [B, T, V], or of a
 /// head of classes [B, C] or [B, T, C]; of vectors [B, C], or [B, K, C] where a row holds several texts. A stack that
 /// looks both ways reads the mask of a padded batch; on the CPU it leaves the padding out, and what it gives for it is
-/// 0.
+/// 0. With `experts.balance` it also gives kAuxiliaryLoss.
 std::shared_ptr<Model> make_stack(const StackOptions& options, const Inputs& inputs);
 
 /// Positions that a model needs for these data: of rows with several sequences those of the longest sequence.

@@ -80,6 +80,19 @@ part::AttentionOptions attention_of(const Facts& facts) {
           .cap = facts.number("score_cap", 0)};
 }
 
+/// Of blocks that have any. `balances`: whether the head is one whose loss Transformers adds their balance to.
+ExpertOptions experts_of(const Facts& facts, bool balances) {
+  ExpertOptions experts;
+  experts.of_layer = facts.mixtures();
+  if (experts.of_layer.empty()) return experts;
+  experts.count = facts.integer("experts.count");
+  experts.chosen = facts.integer("experts.chosen");
+  experts.width = facts.integer("experts.width");
+  experts.normalized = facts.flag("experts.normalized");
+  if (balances && facts.flag("experts.balance_if")) experts.balance = facts.number("experts.balance", 0);
+  return experts;
+}
+
 /// But for the sizes of vocabulary and positions, and the activation.
 StackOptions options_of(const Facts& facts) {
   StackOptions options;
@@ -196,6 +209,17 @@ std::shared_ptr<Model> make(const Config& config, const Inputs& inputs) {
   if (type == nullptr) return nullptr;
   const Facts facts(*type, *checked);
   StackOptions options = options_of(facts);
+  const bool balances = type->head == runner::pretrained::kCausalLm;
+  options.experts = experts_of(facts, balances);
+  if (config.router_aux_loss_coef && (options.experts.of_layer.empty() || !balances)) {
+    const std::string& what = balances ? type->name : type->architecture;
+    inputs.diagnostics.error(inputs.block.find("router_aux_loss_coef")->location(),
+                             "router_aux_loss_coef is set, but " + what +
+                                 (balances ? " has no layer with a mixture of experts" : " adds no such loss"),
+                             "remove it");
+    return nullptr;
+  }
+  if (config.router_aux_loss_coef) options.experts.balance = *config.router_aux_loss_coef;
   if (!settle_head(config, *type, facts, *checked, inputs, options.head)) return nullptr;
   if (config.max_position_embeddings && !facts.has("positions")) {
     inputs.diagnostics.error(inputs.block.find("max_position_embeddings")->location(),

@@ -92,12 +92,20 @@ class Muon final : public GroupedOptimizer {
     const at::Tensor& mean = batch.buffers[kMomentum][i];
     mean.lerp_(gradient, 1.0 - config_.momentum);
     const at::Tensor direction = config_.nesterov ? gradient.lerp(mean, config_.momentum) : mean;
-    const at::Tensor flat = direction.flatten(1);  // a convolution's kernel is a matrix of its output channels
+    // A convolution's kernel is a matrix of its output channels, and the experts of a mixture are a stack of matrices.
+    const bool is_stack = direction.dim() == 3;
+    const at::Tensor flat = is_stack ? direction.select(0, 0) : direction.flatten(1);
     const auto rows = static_cast<double>(flat.size(0)), columns = static_cast<double>(flat.size(1));
     const double ratio = config_.adjust_lr_fn == AdjustLrFn::kOriginal ? std::sqrt(std::max(1.0, rows / columns))
                                                                        : 0.2 * std::sqrt(std::max(rows, columns));
     parameter.mul_(1.0 - batch.lr * batch.weight_decay);
-    parameter.sub_(orthogonalise(flat, config_).reshape(parameter.sizes()), batch.lr * ratio);
+    if (!is_stack) {
+      parameter.sub_(orthogonalise(flat, config_).reshape(parameter.sizes()), batch.lr * ratio);
+      return;
+    }
+    for (std::int64_t i = 0; i < direction.size(0); ++i) {
+      parameter.select(0, i).sub_(orthogonalise(direction.select(0, i), config_), batch.lr * ratio);
+    }
   }
 
   Config config_;

@@ -93,6 +93,7 @@ class Loader {
   /// False when the model has no such tensor. One of several that are joined is a part of the model's.
   bool fill_one(const ModelType& type, const std::string& name, const artifact::TensorBytes& bytes) {
     for (const auto& rule : type.weights) {
+      if (rule.is_of_experts()) continue;  // no module that an adapter trains whole
       std::int64_t first = 0;
       for (const std::string& from : rule.from) {
         const auto number = pretrained::number_in(from, name);

@@ -580,11 +580,14 @@ void fill_vocabulary(const TensorSource& source, const TensorBytes& bytes, std::
   added.copy_(mean.reshape(target.dim() == 1 ? at::IntArrayRef{1} : at::IntArrayRef{1, old.size(1)}).expand_as(added));
 }
 
-/// Part after part, along the first dimension.
+/// Part after part, along the first dimension; of a stack of matrices along their rows.
 template <typename BytesOf>
-void fill_tensor(const TensorSource& source, const SourceTensor& fill, const at::Tensor& target,
+void fill_tensor(const TensorSource& source, const SourceTensor& fill, const at::Tensor& whole,
                  const BytesOf& bytes_of) {
   std::int64_t first = 0;
+  const std::size_t dimensions = bytes_of(fill.from.front())->shape.size();
+  const bool is_stack = static_cast<std::size_t>(whole.dim()) == dimensions + 1;
+  const at::Tensor target = is_stack ? whole.flatten(0, 1) : whole;
   for (const std::string& name : fill.from) {
     const TensorBytes* bytes = bytes_of(name);
     if (std::find(fill.left_out.begin(), fill.left_out.end(), name) != fill.left_out.end()) {

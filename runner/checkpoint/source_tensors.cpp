@@ -49,6 +49,24 @@ std::vector<std::int64_t> joined_shape(const std::vector<const TensorBytes*>& pa
   return shape;
 }
 
+/// Of a stack of experts, the number of them: matrices joined one behind the other have the shape of the stack.
+std::vector<std::int64_t> stacked_shape(std::vector<std::int64_t> joined, std::int64_t experts) {
+  if (joined.size() != 2 || joined[0] % experts != 0) return {};
+  return {experts, joined[0] / experts, joined[1]};
+}
+
+/// Experts of a block in the source, of which at least one matrix is there.
+std::int64_t experts_of(const BareNames& source, const ModelType& type, const WeightRule& rule, std::int64_t number) {
+  const std::size_t matrices = rule.from.size();
+  std::int64_t experts = 0;
+  for (bool found = true; found; experts += found ? 1 : 0) {
+    const std::vector<std::string> names = rule.parts(number, experts + 1);
+    found = std::any_of(names.end() - static_cast<std::ptrdiff_t>(matrices), names.end(),
+                        [&](const std::string& name) { return find(source, type, name) != nullptr; });
+  }
+  return experts;
+}
+
 bool is_ignored(const ModelType& type, const std::string& name) {
   return std::any_of(type.ignored.begin(), type.ignored.end(), [&](const std::string& pattern) {
     return pretrained::number_in(pattern, name) || pretrained::number_in(pattern, type.prefix + name);
@@ -91,8 +109,11 @@ SourceTensors pretrained_tensors(const BareNames& source, const ModelType& type,
       SourceTensor tensor{name, {}, rule.transposed};
       std::vector<const TensorBytes*> parts;
       std::vector<std::string> absent;
-      for (const std::string& pattern : rule.from) {
-        const std::string wanted = pretrained::with_number(pattern, *number);
+      const std::int64_t experts = rule.is_of_experts() ? experts_of(source, type, rule, *number) : 0;
+      const bool is_stack = rule.is_of_experts() && experts == 0;
+      const std::vector<std::string> names_there =
+          is_stack ? std::vector{pretrained::with_number(rule.stacked, *number)} : rule.parts(*number, experts);
+      for (const std::string& wanted : names_there) {
         if (const TensorBytes* bytes = find(source, type, wanted)) {
           parts.push_back(bytes);
           tensor.from.push_back(bytes->name);
@@ -111,6 +132,7 @@ SourceTensors pretrained_tensors(const BareNames& source, const ModelType& type,
                                     [](const TensorBytes* part) { return !artifact::is_floating(part->dtype); });
       tensor.dtype = (odd != parts.end() ? *odd : parts.front())->dtype;
       tensor.shape = joined_shape(parts, rule.transposed);
+      if (experts > 0) tensor.shape = stacked_shape(tensor.shape, experts);
       found.tensors.push_back(std::move(tensor));
     }
   }

@@ -226,7 +226,7 @@ class Predictor {
  public:
   Predictor(const Loaded& loaded, const EvalRequest& request)
       : data_(*loaded.data),
-        loss_(*loaded.experiment->loss),
+        loss_(loaded.experiment->loss->of_samples()),
         returns_(request.returns),
         labels_(train::label_kind(loaded.experiment->recipe)),
         names_{train::class_names(data_), data_.target_names(), request.input.empty()} {

@@ -49,10 +49,11 @@ std::string module_of(const std::string& weight, std::int64_t number) {
 
 std::string last_part(const std::string& name) { return name.substr(name.find_last_of('.') + 1); }
 
-/// Weights of linear layers of a block: all but those of norms.
+/// Weights of linear layers of a block: all but those of norms, and the stacks of experts, which are none.
 bool is_linear(const WeightRule& rule) {
   return rule.name.find("{i}") != std::string::npos && rule.name.ends_with(kWeight) &&
-         rule.name.find(".ln_") == std::string::npos && rule.name.find("norm") == std::string::npos;
+         rule.name.find(".ln_") == std::string::npos && rule.name.find("norm") == std::string::npos &&
+         !rule.is_of_experts();
 }
 
 /// Weights of linear layers behind the blocks.
@@ -183,11 +184,17 @@ std::vector<std::string> linear_modules(const ModelType& type, const Node& confi
   const Facts facts(type, config);
   const std::int64_t layers = facts.integer("layers", 0), of_decoder = facts.integer("decoder_layers", layers);
   std::vector<std::string> modules;
+  const std::vector<bool> mixtures = facts.mixtures();
+  const auto has = [&](const WeightRule& rule, std::int64_t block) {
+    return !rule.mixture || *rule.mixture == (!mixtures.empty() && mixtures[static_cast<std::size_t>(block)]);
+  };
   for (const WeightRule& rule : type.weights) {
     if (!is_linear(rule) || rule.gated.value_or(facts.gated()) != facts.gated()) continue;
     const std::int64_t blocks = rule.name.starts_with(kDecoderBlock) ? of_decoder : layers;
     for (const std::string& from : rule.from) {
-      for (std::int64_t block = 0; block < blocks; ++block) modules.push_back(module_of(from, block));
+      for (std::int64_t block = 0; block < blocks; ++block) {
+        if (has(rule, block)) modules.push_back(module_of(from, block));
+      }
     }
   }
   return modules;

@@ -13,6 +13,7 @@
 #include "runner/core/text/suggest.h"
 #include "runner/core/text/text.h"
 #include "runner/core/text/utf8.h"
+#include "runner/pretrained/expert_fields.h"
 #include "runner/pretrained/facts.h"
 #include "runner/pretrained/model_type.h"
 #include "runner/recipe/read.h"
@@ -122,12 +123,22 @@ class Checker {
   }
 
   void take(const Node::Entry& entry) {
-    const std::string& name = entry.key;
     const core::Location& location = entry.key_location;
     const Node& value = entry.value;
-    if (name == "model_type") return;
-    if (name == "architectures") return take_classes(value, location);
-    const Field* field = type_->field(name);
+    if (entry.key == "model_type") return;
+    if (entry.key == "architectures") return take_classes(value, location);
+    const Field* field = type_->field(entry.key);
+    if (field == nullptr) field = type_->field_also_called(entry.key);
+    const std::string& name = field != nullptr ? field->name : entry.key;
+    if (name != entry.key) {
+      if (value.is_null()) return;
+      if (const Node* other = get(name); other != nullptr && !other->same_value(value)) {
+        return error(value,
+                     entry.key + " is " + shown(value) + " and " + name + " is " + shown(*other) +
+                         ", which are one field in Transformers",
+                     "remove one of them");
+      }
+    }
     if (field == nullptr) {
       const bool says_nothing =
           std::any_of(type_->metadata.begin(), type_->metadata.end(),
@@ -398,6 +409,7 @@ class Checker {
     }
     check_layer_types(facts);
     check_rotated(facts);
+    check_experts(facts, diagnostics_);
   }
 
   /// What is turned of each head are pairs of features, and a `longrope` has a factor for each of them.

@@ -87,7 +87,8 @@ void add_rope(const Node& rope, const Facts& facts, const std::string& of, Field
 Fields fields_of(const Node& config, const Facts& names) {
   const Facts facts(config);
   Fields fields;
-  for (const char* role : {"heads", "kv_heads", "activation", "norm_eps", "scaled_scores", "scaled_by_layer"}) {
+  for (const char* role : {"heads", "kv_heads", "activation", "norm_eps", "scaled_scores", "scaled_by_layer",
+                           "experts.chosen", "experts.normalized"}) {
     const std::string field = names.field(role);
     const Node* value = facts.find(role);
     if (field.empty()) continue;

@@ -91,6 +91,17 @@ double Facts::scale_of_scores() const {
   return number("score_scale", 1.0 / std::sqrt(number("score_size", static_cast<double>(head()))));
 }
 
+std::vector<bool> Facts::mixtures() const {
+  if (!has("experts")) return {};
+  const std::int64_t every = integer("experts.every", 1);
+  std::vector<bool> all;
+  for (std::int64_t i = 0; i < integer("layers"); ++i) all.push_back((i + 1) % every == 0);
+  if (const Node* plain = find("experts.except")) {
+    for (const Node& layer : plain->items()) all[static_cast<std::size_t>(layer.as_integer())] = false;
+  }
+  return std::find(all.begin(), all.end(), true) != all.end() ? all : std::vector<bool>();
+}
+
 std::vector<bool> Facts::rotated() const {
   const auto layers = static_cast<std::size_t>(integer("layers"));
   std::vector<bool> all(layers, true);

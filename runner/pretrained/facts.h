@@ -48,6 +48,8 @@ class Facts {
   double scale_of_scores() const;  ///< before anything that goes by the layer
   /// How many positions each block looks back at, 0: at all; empty when all do.
   std::vector<std::int64_t> windows() const;
+  /// Whether each block has a mixture of experts; empty when none has.
+  std::vector<bool> mixtures() const;
   /// Whether each block turns by positions; empty when all do.
   std::vector<bool> rotated() const;
 

@@ -61,6 +61,10 @@ Result<Node> of_transformers(const Node& model, const ShapeOf& shape_of, const s
     }
   }
   if (const Node* positions = get(model, "max_position_embeddings")) set("positions", *positions);
+  if (const Node* factor = get(model, "router_aux_loss_coef")) {
+    set("experts.balance", *factor);
+    set("experts.balance_if", Node::boolean(true));
+  }
   // Read back, the class says which head it is.
   config.set("architectures", Node::sequence({Node::string(type.architecture)}));
   if (type.tells_labels()) set_labels(shape_of("head.weight")[0], labels, config);

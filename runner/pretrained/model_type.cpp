@@ -15,7 +15,7 @@ namespace {
 
 using core::Node;
 
-constexpr std::string_view kNumber = "{i}";
+constexpr std::string_view kNumber = "{i}", kExpert = "{e}";
 
 std::vector<std::string> texts(const Node* list) {
   std::vector<std::string> found;
@@ -48,6 +48,7 @@ Field field_of(const Node::Entry& entry) {
   const Node* value = entry.value.find(field.use == Field::Use::kOnly ? "value" : "default");
   if (value != nullptr) field.value = *value;
   field.optional = is_true(entry.value, "optional");
+  field.also = texts(entry.value.find("also"));
   return field;
 }
 
@@ -59,11 +60,14 @@ void take_fields(const Node& table, ModelType& type) {
 
 void take_weights(const Node& table, ModelType& type) {
   for (const Node& rule : table.find("weights")->items()) {
-    const Node* gated = rule.find("gated");
+    const auto flag = [&rule](const char* key) {
+      const Node* value = rule.find(key);
+      return value != nullptr ? std::make_optional(value->as_bool()) : std::nullopt;
+    };
+    const Node* stacked = rule.find("stacked");
     type.weights.push_back({rule.find("name")->as_string(), texts(rule.find("from")), is_true(rule, "transposed"),
-                            is_true(rule, "else_zeros"),
-                            gated != nullptr ? std::make_optional(gated->as_bool()) : std::nullopt,
-                            is_true(rule, "else_new")});
+                            is_true(rule, "else_zeros"), flag("gated"), is_true(rule, "else_new"),
+                            stacked != nullptr ? stacked->as_string() : "", flag("mixture")});
   }
 }
 
@@ -99,6 +103,7 @@ ModelType with_head(ModelType type, const Node& table, const Node::Entry& head) 
       for (std::string& from : rule.from) {
         if (from.starts_with(type.prefix)) from.erase(0, type.prefix.size());
       }
+      if (rule.stacked.starts_with(type.prefix)) rule.stacked.erase(0, type.prefix.size());
     }
   }
   // What the model was trained with before: its head is not the one that is trained now.
@@ -156,6 +161,27 @@ const auto& types() { return all_types().known; }
 const Field* ModelType::field(std::string_view wanted) const {
   const auto at = std::find_if(fields.begin(), fields.end(), [&](const Field& f) { return f.name == wanted; });
   return at != fields.end() ? &*at : nullptr;
+}
+
+const Field* ModelType::field_also_called(std::string_view wanted) const {
+  const auto at = std::find_if(fields.begin(), fields.end(), [&](const Field& f) {
+    return std::find(f.also.begin(), f.also.end(), wanted) != f.also.end();
+  });
+  return at != fields.end() ? &*at : nullptr;
+}
+
+std::vector<std::string> WeightRule::parts(std::int64_t number, std::int64_t experts) const {
+  std::vector<std::string> names;
+  for (std::int64_t e = 0; e < (is_of_experts() ? experts : 1); ++e) {
+    for (const std::string& pattern : from) {
+      std::string name = with_number(pattern, number);
+      if (const std::size_t at = name.find(kExpert); at != std::string::npos) {
+        name.replace(at, kExpert.size(), std::to_string(e));
+      }
+      names.push_back(std::move(name));
+    }
+  }
+  return names;
 }
 
 const WeightRule* ModelType::rule_of(std::string_view tensor) const {
@@ -245,20 +271,49 @@ std::string with_number(const std::string& pattern, std::int64_t number) {
   return pattern.substr(0, at) + std::to_string(number) + pattern.substr(at + kNumber.size());
 }
 
-std::optional<std::int64_t> number_in(std::string_view pattern, std::string_view name) {
-  const std::size_t at = pattern.find(kNumber);
-  if (at == std::string_view::npos) return pattern == name ? std::make_optional<std::int64_t>(-1) : std::nullopt;
-  const std::string_view after = pattern.substr(at + kNumber.size());
-  if (name.size() <= at + after.size() || !name.starts_with(pattern.substr(0, at)) || !name.ends_with(after)) {
-    return std::nullopt;
-  }
-  const std::string_view digits = name.substr(at, name.size() - at - after.size());
+namespace {
+
+/// The number that a text is; `00` would be another name for block 0.
+std::optional<std::int64_t> plain_number(std::string_view digits) {
   std::int64_t number = 0;
   const auto [end, failed] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-  // `00` would be another name for block 0.
-  const bool plain = digits == "0" || (digits.front() >= '1' && digits.front() <= '9');
+  const bool plain = digits == "0" || (!digits.empty() && digits.front() >= '1' && digits.front() <= '9');
   if (failed != std::errc() || end != digits.data() + digits.size() || !plain) return std::nullopt;
   return number;
+}
+
+struct Numbers {
+  std::int64_t block = -1, expert = -1;
+};
+
+/// Those that the placeholders of a pattern stand for in a name.
+std::optional<Numbers> numbers_in(std::string_view pattern, std::string_view name) {
+  Numbers found;
+  while (true) {
+    const std::size_t at = std::min(pattern.find(kNumber), pattern.find(kExpert));
+    if (at == std::string_view::npos) return pattern == name ? std::make_optional(found) : std::nullopt;
+    if (!name.starts_with(pattern.substr(0, at))) return std::nullopt;
+    name.remove_prefix(at);
+    const std::size_t digits = std::min(name.find_first_not_of("0123456789"), name.size());
+    const std::optional<std::int64_t> number = plain_number(name.substr(0, digits));
+    if (!number) return std::nullopt;
+    (pattern.substr(at).starts_with(kNumber) ? found.block : found.expert) = *number;
+    name.remove_prefix(digits);
+    pattern.remove_prefix(at + kNumber.size());  // both are as long
+  }
+}
+
+}  // namespace
+
+std::optional<std::int64_t> number_in(std::string_view pattern, std::string_view name) {
+  const std::optional<Numbers> found = numbers_in(pattern, name);
+  return found ? std::make_optional(found->block) : std::nullopt;
+}
+
+std::optional<std::int64_t> expert_in(std::string_view pattern, std::string_view name) {
+  if (pattern.find(kExpert) == std::string_view::npos) return std::nullopt;
+  const std::optional<Numbers> found = numbers_in(pattern, name);
+  return found ? std::make_optional(found->expert) : std::nullopt;
 }
 
 core::Result<void> check_head(const Node& config, const std::string& head) {

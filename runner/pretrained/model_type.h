@@ -19,12 +19,14 @@ struct Field {
   Use use = Use::kNone;            ///< the model is made by it, it changes nothing, or it may only be its `value`
   std::vector<std::string> types;  ///< JSON's: "integer", "number", "string", "boolean", "object", "array", "null"
   std::optional<double> minimum, maximum, exclusive_minimum, exclusive_maximum;
-  core::Node value;       ///< its default; of kOnly the one that is taken
-  bool optional = false;  ///< of kRead: a configuration without it is left so
+  core::Node value;                    ///< its default; of kOnly the one that is taken
+  bool optional = false;               ///< of kRead: a configuration without it is left so
+  std::vector<std::string> also = {};  ///< other names that Transformers takes for it
 };
 
 /// One tensor of the model and what it is made of in Transformers: one tensor, or several that are joined along their
-/// first dimension. `{i}` stands for the number of a block.
+/// first dimension. `{i}` stands for the number of a block. With `{e}`, the number of an expert, they are the matrices
+/// of one expert, and the model's tensor is a stack of all experts: those of the first one joined, then the next.
 struct WeightRule {
   std::string name;
   std::vector<std::string> from;
@@ -32,6 +34,12 @@ struct WeightRule {
   bool else_zeros = false;    ///< a bias that Transformers always has: zeros for a model without it
   std::optional<bool> gated;  ///< it is of models whose MLP has a gate, or has none; nothing: of all
   bool else_new = false;      ///< of a head that is trained: drawn where a file has none, or one of another shape
+  std::string stacked = {};   ///< of experts: the name that Transformers has for the whole stack in memory
+  std::optional<bool> mixture = {};  ///< it is of blocks with a mixture of experts, or of the others; nothing: of all
+
+  bool is_of_experts() const { return !stacked.empty(); }
+  /// The names of its parts in Transformers, in order, in block `number` of a model with that many experts.
+  std::vector<std::string> parts(std::int64_t number, std::int64_t experts) const;
 };
 
 /// The kinds of layers that `layer_types` of a configuration names.
@@ -70,6 +78,8 @@ struct ModelType {
   std::vector<std::string> metadata;  ///< fields that say nothing of the model; `*` stands for any text
 
   const Field* field(std::string_view name) const;
+  /// The one that this is another name of; null: of none.
+  const Field* field_also_called(std::string_view name) const;
   /// The rule of that tensor of the model; null where Transformers has none.
   const WeightRule* rule_of(std::string_view tensor) const;
   bool has_head(std::string_view name) const;
@@ -101,9 +111,12 @@ core::Result<void> check_head(const core::Node& config, const std::string& head)
 /// Those it knows, sorted.
 std::vector<std::string> model_types();
 
-/// `h.{i}.ln_1.weight` with a number in place of `{i}`.
+/// `h.{i}.ln_1.weight` with a number in place of `{i}`. `{e}` stays.
 std::string with_number(const std::string& pattern, std::int64_t number);
-/// Whether `name` is the pattern with some number, and which; -1 for a pattern without one.
+/// Whether `name` is the pattern with some number, and which; -1 for a pattern without one. `{e}` stands for any
+/// number.
 std::optional<std::int64_t> number_in(std::string_view pattern, std::string_view name);
+/// The number in place of `{e}` in such a name; nothing where the name is not the pattern, or the pattern has none.
+std::optional<std::int64_t> expert_in(std::string_view pattern, std::string_view name);
 
 }  // namespace runner::pretrained

@@ -38,6 +38,8 @@ OWN = {
     "mistral": ROPE | {"layer_types"},
     "qwen2": ROPE | {"head_dim", "use_mrope"},
     "qwen3": ROPE,
+    "mixtral": ROPE | {"layer_types"},
+    "qwen3_moe": ROPE | {"head_dim", "layer_types", "max_window_layers"},
     "olmo2": ROPE | {"head_dim"},
     "granite": ROPE | {"head_dim", "layer_types"},
     "smollm3": ROPE | {"head_dim", "max_window_layers", "pretraining_tp"},
@@ -67,11 +69,13 @@ def check(model_type):
     allowed = needed | VERSION_4 | KEYWORDS | STRAY | OWN[model_type]
     allowed |= set(GenerationConfig._get_default_generation_params())
     metadata = [name for name in COMMON["metadata"] if "*" not in name]  # the others are patterns
-    stated = set(fields) | set(metadata)
+    also = {name for field in fields.values() for name in field.get("also", [])}
+    stated = set(fields) | set(metadata) | (also & needed)
     allowed = {name for name in allowed if not name.startswith("_") or name in stated}  # the pattern `_*` has those
     errors = [f"{name} is missing" for name in sorted(allowed - stated)]
     errors += [f"{name} is superfluous" for name in sorted(stated - allowed)]
     errors += [f"{name} stands in fields and in metadata" for name in sorted(set(fields) & set(metadata))]
+    errors += [f"{name} is no other name of a field" for name in sorted(also - needed - set(kind.attribute_map))]
 
     declared = {field.name: field for field in dataclasses.fields(kind)}
     for name, field in fields.items():

@@ -15,7 +15,9 @@ Each folder is one that Transformers loads, and beside that
                         BATCH/grad/NAME    gradient of that loss
                         BATCH/after/NAME   weights after 5 steps of AdamW on that batch; NaN where the gradient is but
                                            rounding, which AdamW turns into steps of any size
-                        BATCH/generated    of a model with an encoder: 30 ids that follow greedily, [B, 30]
+                        BATCH/generated    of a model with an encoder: 30 ids that follow greedily, [B, 30]; of a mixture of
+                                           experts those behind the first two ids of each record
+                        BATCH/aux_loss     of a mixture with `output_router_logits`, which the loss has a part of
 
 of a folder of Sentence Transformers, whose name says `vectors`: records of several texts, `logits` [B, K, C], the
 vectors of each, and the loss by which each first text is to find its second one, cases/vectors.py. Of question answering
@@ -44,7 +46,7 @@ from transformers.utils.logging import disable_progress_bar
 from cases import vectors
 from cases.models import CASES, CHOICES, VECTORS, VOCABULARY
 from cases.rope import check_frequencies, frequencies
-from cases.written import generated
+from cases.written import continued, generated
 
 MODELS = pathlib.Path(__file__).resolve().parent / "models"
 LENGTH = 16
@@ -63,6 +65,18 @@ HEADS = {"texts": AutoModelForSequenceClassification, "tags": AutoModelForTokenC
 
 def has_encoder(case):
     return case.startswith("t5-")
+
+
+def is_mixture(case):
+    return case.startswith(("mixtral-", "qwen3_moe-"))
+
+
+def of_mixture(model, batch):
+    results = {"generated": continued(model, batch)}
+    if model.config.output_router_logits:
+        with torch.no_grad():
+            results["aux_loss"] = model(**batch).aux_loss
+    return results
 
 
 def head_of(case):
@@ -193,7 +207,7 @@ def write_model(case, folder):
                  "transformers_version": "4.46.3"}
         (folder / "config.json").write_text(json.dumps(older, indent=2, sort_keys=True) + "\n")
     else:
-        model.save_pretrained(folder)
+        model.save_pretrained(folder, save_original_format=not case.endswith("-stacked"))
     if case in VECTORS:
         texts, pooling, normalize = VECTORS[case]
         vectors.write_folder(folder, config.hidden_size, pooling, normalize)
@@ -240,6 +254,8 @@ def expected_results(folder, case, attention="eager"):
                 gradients = {key: weight.grad.clone() for key, weight in model.named_parameters()}
                 if has_encoder(case):
                     results[f"{name}/generated"] = generated(model, batch)
+                elif is_mixture(case):
+                    results |= {f"{name}/{key}": value for key, value in of_mixture(model, batch).items()}
             optimizer.step()
         bound = ROUNDING * max(gradient.abs().max() for gradient in gradients.values())
         for key, weight in model.named_parameters():

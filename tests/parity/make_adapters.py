@@ -72,6 +72,9 @@ CASES = {
     "modernbert-tags": ("modernbert-tags", {"r": 4, "target_modules": ["Wqkv", "mlp.Wo"]}),
     "t5-default": ("t5-default", {"r": 4}),
     "t5-all-linear": ("t5-gated", {"r": 4, "target_modules": "all-linear"}),
+    "mixtral-attention": ("mixtral-balanced", {"r": 4, "lora_alpha": 16, "target_modules": ["q_proj", "v_proj"]}),
+    "qwen3_moe-attention": ("qwen3_moe-sparse", {"r": 4, "target_modules": ["q_proj", "k_proj", "v_proj", "o_proj"],
+                                                 "use_dora": True}),
 }
 TASKS = {"texts": "SEQ_CLS", "tags": "TOKEN_CLS"}  # by the head of the model's case
 BESIDE = {  # more adapters of a case, each in a folder of its name

@@ -41,6 +41,16 @@ inline std::string llama(const ShardedSizes& sizes) {
          ", n_head: 2, n_kv_head: 1, n_embd: 12, vocab_size: 256}";
 }
 
+/// The setting that makes a mixture of five experts of it, which two and more processes share unevenly, in every other
+/// block, with the loss that balances them.
+inline std::string mixture(const ShardedSizes& sizes) {
+  return "model={type: transformers, router_aux_loss_coef: 0.1, config: {model_type: qwen3_moe, num_hidden_layers: " +
+         std::to_string(sizes.layers) +
+         ", num_attention_heads: 2, num_key_value_heads: 1, hidden_size: 12, intermediate_size: 16, "
+         "moe_intermediate_size: 8, num_experts: 5, num_experts_per_tok: 2, decoder_sparse_step: 2, vocab_size: 256, "
+         "tie_word_embeddings: true, max_position_embeddings: 32}}";
+}
+
 /// A tiny ResNet of five channels, which three and four processes share unevenly.
 inline std::string pictures(const ShardedSizes& sizes) {
   const std::string side = std::to_string(sizes.side);

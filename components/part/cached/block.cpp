@@ -107,7 +107,8 @@ bool kernels_fit(const at::Tensor& x_NC, const CachedBlock& block) {
   const auto type = block.attention.qkv().weight().tensor().scalar_type();
   return x_NC.is_cpu() && x_NC.scalar_type() == at::kFloat && (type == at::kFloat || type == at::kBFloat16) &&
          fused_kernels() && o.head % 2 == 0 && o.causal && !o.alibi &&
-         of_kernels(block.mlp.options().activation).has_value();
+         of_kernels(block.mlp != nullptr ? block.mlp->options().activation : block.mixture->options().activation)
+             .has_value();
 }
 
 /// Queries and keys of a joint projection, to which the bias has been added, normed where they lie.
@@ -121,6 +122,29 @@ void norm_queries(const at::Tensor& joint, const SelfAttention& attention) {
   in_place(*attention.k_norm(), o.heads * o.head, o.kv_heads * o.head);
 }
 
+/// The mixture of rows, [N, C] float32: of each row as if it were alone. `product` multiplies by a linear layer.
+template <typename Product>
+at::Tensor mixed_experts(const at::Tensor& rows_NC, const Mixture& mixture, bool bf16, const Product& product) {
+  const MixtureOptions& o = mixture.options();
+  const Routing routing = mixture.routed(product(rows_NC, mixture.router()));
+  const ExpertRows rows = mixture.rows_of(routing);
+  const MlpOptions of_expert = o.of_expert();
+  const at::Tensor x_NC = lowered(rows_NC, bf16 && rows_NC.scalar_type() == at::kFloat);
+  const at::Tensor sorted_MC = x_NC.index_select(0, rows.order_M.div(o.chosen, "floor"));
+  const at::Tensor fc = for_products(mixture.experts_fc(), bf16), proj = for_products(mixture.experts_proj(), bf16);
+  const at::Tensor given_MC = new_tensor<float>({sorted_MC.size(0), o.width});
+  std::int64_t first = 0;
+  for (std::int64_t e = 0; e < o.experts; ++e) {
+    const std::int64_t count = rows.counts[static_cast<std::size_t>(e)];
+    if (count == 0) continue;
+    const at::Tensor hidden =
+        activated(row_products(sorted_MC.narrow(0, first, count), fc.select(0, e)), {}, of_expert);
+    given_MC.narrow(0, first, count).copy_(row_products(lowered(hidden, bf16), proj.select(0, e)));
+    first += count;
+  }
+  return mixture.summed(given_MC, rows, routing);
+}
+
 /// x + scale * after(branch + bias).
 at::Tensor add_normed(const at::Tensor& x_NC, at::Tensor branch_NC, const at::Tensor& bias, const Norm* after,
                       double scale) {
@@ -132,7 +156,6 @@ at::Tensor add_normed(const at::Tensor& x_NC, at::Tensor branch_NC, const at::Te
 
 at::Tensor by_kernels(const at::Tensor& x_NC, const CachedBlock& block, CachedPass& pass) {
   const Linear &qkv = block.attention.qkv(), &proj = block.attention.proj();
-  const Linear &fc = block.mlp.fc(), &out = block.mlp.proj();
   const bool bf16 = is_bf16(qkv.weight(), pass);
   const auto product = [bf16](const at::Tensor& x, const Linear& linear) {
     const at::Tensor rows = lowered(x, bf16 && x.scalar_type() == at::kFloat);
@@ -156,8 +179,12 @@ at::Tensor by_kernels(const at::Tensor& x_NC, const CachedBlock& block, CachedPa
   const double scale = block.residual_scale;
   const at::Tensor y_NC =
       add_normed(x_NC, product(mixed, proj), whole(proj.bias()), block.norms.after_attention, scale);
-  const at::Tensor hidden =
-      activated(product(before(block.norms.before_mlp, y_NC), fc), whole(fc.bias()), block.mlp.options());
+  const at::Tensor rows_NC = before(block.norms.before_mlp, y_NC);
+  if (block.mixture != nullptr) {
+    return add_normed(y_NC, mixed_experts(rows_NC, *block.mixture, bf16, product), {}, block.norms.after_mlp, scale);
+  }
+  const Linear &fc = block.mlp->fc(), &out = block.mlp->proj();
+  const at::Tensor hidden = activated(product(rows_NC, fc), whole(fc.bias()), block.mlp->options());
   return add_normed(y_NC, product(hidden, out), whole(out.bias()), block.norms.after_mlp, scale);
 }
 
@@ -173,7 +200,10 @@ at::Tensor by_parts(const at::Tensor& x_NC, const CachedBlock& block, CachedPass
     return block.residual_scale == 1.0 ? out : out * block.residual_scale;
   };
   const at::Tensor y = x + added(block.norms.after_attention, block.attention.proj().forward(mixed));
-  return y + added(block.norms.after_mlp, block.mlp.forward(normed(block.norms.before_mlp, y)));
+  const at::Tensor rows = normed(block.norms.before_mlp, y);
+  const Mixture* const mixture = block.mixture;
+  return y + added(block.norms.after_mlp,
+                   mixture != nullptr ? mixture->forward(rows, mixture->routing(rows)) : block.mlp->forward(rows));
 }
 
 }  // namespace

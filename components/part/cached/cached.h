@@ -6,6 +6,7 @@
 #include "components/part/attention.h"
 #include "components/part/branch_norms.h"
 #include "components/part/cached/kv_cache.h"
+#include "components/part/mixture.h"
 #include "components/part/mlp.h"
 #include "components/part/norm.h"
 #include "runner/core/tensor_fwd.h"
@@ -21,8 +22,9 @@ struct CachedBlock {
   BranchNorms norms;
   const SelfAttention& attention;
   const Rotation* rotation;  ///< null: without
-  const Mlp& mlp;
-  double residual_scale;  ///< of what a branch adds
+  const Mlp* mlp;            ///< null: with a mixture
+  const Mixture* mixture;    ///< null: with an MLP
+  double residual_scale;     ///< of what a branch adds
   std::size_t number;
 };
 

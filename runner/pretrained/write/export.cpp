@@ -65,7 +65,23 @@ std::vector<std::int64_t> rows_of_parts(const WeightRule& rule, std::int64_t row
   return {heads * head, groups * head, groups * head};
 }
 
+/// The matrices of each expert of a stack.
+void take_experts(TensorBytes bytes, const WeightRule& rule, std::int64_t number, Tensors& to) {
+  const std::int64_t experts = bytes.shape[0];
+  const auto matrices = static_cast<std::int64_t>(rule.from.size());
+  const std::int64_t rows = bytes.shape[1] / matrices;
+  bytes.shape = {experts * bytes.shape[1], bytes.shape[2]};
+  std::int64_t first = 0;
+  for (std::string& name : rule.parts(number, experts)) {
+    TensorBytes part = artifact::rows_of(bytes, first, rows);
+    part.name = std::move(name);
+    to.push_back({std::move(part)});
+    first += rows;
+  }
+}
+
 void take(const TensorBytes& bytes, const WeightRule& rule, std::int64_t number, const Node& config, Tensors& to) {
+  if (rule.is_of_experts()) return take_experts(bytes, rule, number, to);
   const std::int64_t item = artifact::safetensors_item_bytes(bytes.dtype);
   if (rule.transposed) {
     to.push_back({{with_number(rule.from.front(), number),
@@ -347,7 +363,7 @@ class Writer {
     if (own) {
       there = rename(*base_, *type_, config_);
     } else {
-      for (const TensorBytes& tensor : base_->tensors()) there.push_back({tensor});
+      for (const TensorBytes& tensor : base_->tensors()) add_of_base(tensor, there);
     }
     std::set<std::string> trained;
     for (const WrittenTensor& tensor : tensors_) trained.insert(tensor.bytes.name);
@@ -356,6 +372,15 @@ class Writer {
       name = type_->own_name(name);  // the file may be of another head
       if (is_weight(name) && !trained.contains(name)) tensors_.push_back(std::move(tensor));
     }
+  }
+
+  /// A tensor of a folder; a stack of experts as their matrices.
+  void add_of_base(const TensorBytes& tensor, Tensors& there) const {
+    for (const WeightRule& rule : type_->weights) {
+      if (!rule.is_of_experts() || tensor.shape.size() != 3) continue;
+      if (const auto number = number_in(rule.stacked, tensor.name)) return take(tensor, rule, *number, config_, there);
+    }
+    there.push_back({tensor});
   }
 
   /// By Transformers' names.

@@ -7,6 +7,7 @@
 
 #include "components/data/label/sample_classes.h"
 #include "components/data/language/text_bytes.h"
+#include "components/tensor/auxiliary_loss.h"
 #include "components/tensor/device.h"
 #include "components/tensor/positions.h"
 #include "components/tensor/preferences.h"
@@ -385,6 +386,9 @@ void build_judges(Experiment& experiment, bool meta, Diagnostics& diagnostics) {
   std::function<std::vector<std::int64_t>()> class_counts;
   if (is_read) class_counts = [&data = *experiment.train_data] { return components::data::count_classes(data); };
   experiment.loss = components::loss::build(loss, {outputs, signature, loss, diagnostics, class_counts});
+  if (experiment.loss != nullptr && components::find_spec(outputs, components::kAuxiliaryLoss) != nullptr) {
+    experiment.loss = components::loss::with_auxiliary(experiment.loss);
+  }
   if (experiment.loss != nullptr) add_reference(experiment, diagnostics);
   const auto ignored = experiment.loss != nullptr ? experiment.loss->ignore_index() : std::nullopt;
   const bool of_labels = experiment.loss != nullptr && experiment.loss->is_of_labels();

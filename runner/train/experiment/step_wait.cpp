@@ -1,6 +1,7 @@
 #include "runner/train/experiment/step_wait.h"
 
 #include "components/loss/loss.h"
+#include "components/model/model.h"
 #include "generated/section/faults.h"
 #include "generated/section/launch.h"
 #include "generated/section/precision.h"
@@ -18,6 +19,11 @@ std::string step_wait_reason(const Experiment& experiment) {
   const auto decides = [](const std::string& key, std::string_view value) {
     return key + " is " + std::string(value) + ", which decides before the optimizer steps";
   };
+  for (const auto& block : experiment.model->blocks()) {
+    if (block->waits_for_device()) {
+      return "the CPU reads which experts the router of " + block->name() + " chose, as their products are as large";
+    }
+  }
   if (recipe.launch->num_processes > 1) return "the CPU waits for what the processes exchange";
   if (experiment.loss->needs_estimate()) {
     return "the loss is compared with an estimate of the whole step, made before its first backward pass";

@@ -407,7 +407,7 @@ std::optional<EvalResult> evaluate(const Experiment& experiment, const std::stri
     if (texts) judge_texts(experiment, *texts, first, batch);
     if (answers) answers->add(first, batch);
     for (const BuiltCallback& one : experiment.callbacks) {
-      one.callback->on_eval_batch({first, batch, *experiment.loss});
+      one.callback->on_eval_batch({first, batch, experiment.loss->of_samples()});
     }
   };
   const bool complete = make_passes(experiment, options, [&] { return predict(experiment, data, how, judge); });

@@ -60,6 +60,11 @@ constexpr const char* kModels[] = {
     "{type: transformers, config: {model_type: gemma3_text, hidden_size: 32, intermediate_size: 40, "
     "num_hidden_layers: 2, num_attention_heads: 4, num_key_value_heads: 2, head_dim: 12, sliding_window: 9, "
     "sliding_window_pattern: 2, vocab_size: 97}}",
+    "{type: transformers, config: {model_type: mixtral, hidden_size: 32, intermediate_size: 40, num_hidden_layers: 2, "
+    "num_attention_heads: 4, num_key_value_heads: 2, num_local_experts: 4, sliding_window: 9, vocab_size: 97}}",
+    "{type: transformers, config: {model_type: qwen3_moe, hidden_size: 32, intermediate_size: 40, "
+    "moe_intermediate_size: 24, num_hidden_layers: 3, num_attention_heads: 4, num_key_value_heads: 2, head_dim: 12, "
+    "num_experts: 6, num_experts_per_tok: 3, decoder_sparse_step: 2, vocab_size: 97}}",
 };
 
 std::shared_ptr<Model> make(const char* text) {

@@ -129,6 +129,9 @@ TEST_CASE("documents of a packed row are what they are alone", "[model][packing]
       "{type: llama, n_layer: 2, n_head: 4, n_kv_head: 2, n_embd: 32}",
       "{type: llama, n_layer: 2, n_head: 2, n_embd: 16, sliding_window: 4}",
       "{type: llama, n_layer: 1, n_head: 3, n_kv_head: 1, n_embd: 24, attention_bias: all, tie_embeddings: true}",
+      "{type: transformers, config: {model_type: mixtral, hidden_size: 24, intermediate_size: 16, num_hidden_layers: "
+      "2, "
+      "num_attention_heads: 2, num_key_value_heads: 1, num_local_experts: 4, sliding_window: 4, vocab_size: 23}}",
   };
   for (const bool fused : {true, false}) {
     const Kernels kernels(fused);

@@ -5,8 +5,10 @@
 #include <ATen/ops/full.h>
 #include <ATen/ops/linspace.h>
 #include <ATen/ops/ones.h>
+#include <ATen/ops/randn.h>
 #include <ATen/ops/sin.h>
 #include <ATen/ops/sqrt.h>
+#include <ATen/ops/stack.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 
@@ -301,6 +303,25 @@ TEST_CASE("Muon leaves all but matrices, and named parameters, to AdamW", "[opti
     INFO(by_muon[i].name);
     CHECK(by_muon[i].tensor.equal(by_adamw[i].tensor) != muons_own);
   }
+}
+
+TEST_CASE("Muon moves each matrix of a stack by itself", "[optimizer]") {
+  at::manual_seed(7);
+  const at::Tensor first = at::randn({4, 3}), second = at::randn({4, 3}) * 20;
+  const NamedTensors stack{{"experts", at::stack({first, second}).set_requires_grad(true)}},
+      alone{{"a", first.clone().set_requires_grad(true)}, {"b", second.clone().set_requires_grad(true)}};
+  const char* const text = "{type: muon, lr: 0.5, weight_decay: 0.1}";
+  const auto of_stack = make(text, stack), of_both = make(text, alone);
+  for (int t = 0; t < 3; ++t) {
+    const at::Tensor one = at::randn({4, 3}), other = at::randn({4, 3}) * 100;
+    stack[0].tensor.mutable_grad() = at::stack({one, other});
+    alone[0].tensor.mutable_grad() = one;
+    alone[1].tensor.mutable_grad() = other;
+    of_stack->step();
+    of_both->step();
+  }
+  CHECK(stack[0].tensor[0].equal(alone[0].tensor));
+  CHECK(stack[0].tensor[1].equal(alone[1].tensor));
 }
 
 TEST_CASE("betas and eps of a group are its own", "[optimizer][groups]") {

@@ -104,10 +104,17 @@ at::Tensor expected_of(const TensorSource& source, const ModelType& type, const 
                        const std::string& name) {
   const WeightRule* rule = type.rule_of(name);
   if (rule == nullptr) return {};
+  const std::int64_t number = *runner::pretrained::number_in(rule->name, name);
+  // Gradients and steps are those of the stack in memory.
+  const std::string stack = prefix + runner::pretrained::with_number(rule->stacked, number);
+  if (rule->is_of_experts()) return source.find(stack) != nullptr ? source.tensor(stack) : at::Tensor();
   std::vector<at::Tensor> parts;
   for (const std::string& from : rule->from) {
-    const std::string there =
-        prefix + runner::pretrained::with_number(from, *runner::pretrained::number_in(rule->name, name));
+    std::string there = prefix + runner::pretrained::with_number(from, number);
+    for (const auto& [end, other] : type.old_ends) {
+      if (there.ends_with(end) && source.find(there) == nullptr)
+        there.replace(there.size() - end.size(), end.size(), other);
+    }
     if (source.find(there) != nullptr) parts.push_back(source.tensor(there));
   }
   if (parts.size() != rule->from.size()) return {};
@@ -235,6 +242,11 @@ Subject load_language_model(const std::string& folder, const TensorSource& expec
 /// Mean loss of a batch, with its graph.
 at::Tensor mean_loss(const Subject& subject, TensorMap batch) {
   const auto count = static_cast<double>(subject.loss->count(batch));
+  std::vector<double> ratios;
+  for (const std::int64_t further : subject.loss->further_counts(batch)) {
+    ratios.push_back(count / static_cast<double>(further));
+  }
+  if (!ratios.empty()) batch.set(components::loss::kCountRatios, at::tensor(ratios, at::kFloat));
   subject.model->forward_for_loss(batch);
   return subject.loss->sum(batch, 1.0 / count) / count;
 }
@@ -257,7 +269,14 @@ void check_batch(const Subject& subject, const TensorSource& expected, const std
   CHECK(difference.max().item<double>() <= kBound * largest);
 
   tests::clear_gradients(*subject.model);
+  subject.loss->take_figures();
   const at::Tensor mean = mean_loss(subject, batch);
+  if (expected.find(prefix + "aux_loss") != nullptr) {
+    CHECK(subject.loss->figure_names() == std::vector<std::string>{"aux_loss"});
+    const components::loss::Figures figures = subject.loss->take_figures();
+    CHECK(figures.sums.front() / static_cast<double>(figures.counts.front()) ==
+          Approx(expected.tensor(prefix + "aux_loss").item<double>()).epsilon(kBound));
+  }
   mean.backward();
   CHECK(mean.item<double>() == Approx(expected.tensor(prefix + "loss").item<double>()).epsilon(kBound));
   double all = 0;
@@ -293,17 +312,19 @@ struct Written final : components::generation::Receiver {
   void ended(std::size_t, components::generation::End) override {}
 };
 
-/// Of a model with an encoder: what it writes of each source of a batch, greedily and without an end. Fewer sequences
-/// at a time than there are sources, so that slots serve several.
+/// What the model writes of each source of a batch, greedily and without an end; where it has no encoder, behind the
+/// first two ids of each row. Fewer sequences at a time than there are sources, so that slots serve several.
 void check_generated(const Subject& subject, const TensorSource& expected, const std::string& prefix,
                      const TensorMap& batch) {
-  if (!subject.model->decoder_start()) return;
+  constexpr std::size_t kPrompt = 2;
+  if (expected.find(prefix + "generated") == nullptr) return;
   const at::Tensor wanted = expected.tensor(prefix + "generated"), ids = batch.at(components::kInput);
   const at::Tensor* mask = batch.find(components::kAttentionMask);
   std::vector<std::vector<std::int32_t>> sources;
   for (std::int64_t row = 0; row < ids.size(0); ++row) {
     sources.emplace_back();
     for (std::int64_t i = 0; i < ids.size(1); ++i) {
+      if (!subject.model->decoder_start() && sources.back().size() == kPrompt) break;
       if (mask == nullptr || (*mask)[row][i].item<bool>()) sources.back().push_back(ids[row][i].item<std::int32_t>());
     }
   }

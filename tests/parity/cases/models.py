@@ -17,6 +17,9 @@ DISTILBERT = {"vocab_size": VOCABULARY, "dim": 16, "hidden_dim": 20, "n_layers":
 MODERNBERT = {"vocab_size": VOCABULARY, "hidden_size": 16, "intermediate_size": 20, "num_hidden_layers": 4,
               "num_attention_heads": 2, "max_position_embeddings": 24, "pad_token_id": 3, "local_attention": 6,
               "bos_token_id": 1, "eos_token_id": 2, "cls_token_id": 1, "sep_token_id": 2}
+MIXTRAL = {**LLAMA, "pad_token_id": None, "num_local_experts": 4, "num_experts_per_tok": 2}
+QWEN3_MOE = {**LLAMA, "head_dim": 6, "moe_intermediate_size": 12, "num_experts": 5, "num_experts_per_tok": 2}
+BALANCED = {"output_router_logits": True, "router_aux_loss_coef": 0.3}
 T5 = {"vocab_size": VOCABULARY, "d_model": 16, "d_kv": 6, "d_ff": 20, "num_layers": 2, "num_heads": 4,
       "relative_attention_num_buckets": 8, "relative_attention_max_distance": 12, "dropout_rate": 0.0,
       "pad_token_id": 0, "decoder_start_token_id": 0, "eos_token_id": 1}
@@ -119,6 +122,14 @@ CASES = {
     "roberta-choices": {**BERT, "pad_token_id": 3, "type_vocab_size": 1},
     "distilbert-choices": DISTILBERT,
     "modernbert-choices": MODERNBERT,
+    "mixtral-default": MIXTRAL,
+    "mixtral-balanced": {**MIXTRAL, **BALANCED, "sliding_window": 6, "tie_word_embeddings": True, "pad_token_id": 3},
+    "qwen3_moe-default": QWEN3_MOE,
+    "qwen3_moe-balanced": {**QWEN3_MOE, **BALANCED, **THREE, "norm_topk_prob": True, "num_experts_per_tok": 3},
+    "qwen3_moe-sparse": {**QWEN3_MOE, **THREE, **BALANCED, "decoder_sparse_step": 2, "attention_bias": True,
+                         "use_sliding_window": True, "sliding_window": 6},
+    "mixtral-stacked": {**MIXTRAL, "num_experts_per_tok": 1, "hidden_act": "gelu"},  # as it is in memory
+    "qwen3_moe-plain-layers": {**QWEN3_MOE, **THREE, "mlp_only_layers": [0, 2], "num_experts_per_tok": 1},
 }
 
 # Of folders of Sentence Transformers: texts of a record, the pooling, whether vectors have length 1.

@@ -1,4 +1,4 @@
-"""What a model with an encoder generates."""
+"""What models generate."""
 
 import torch
 
@@ -13,3 +13,12 @@ def generated(model, batch):
         for _ in range(NEW):
             ids = torch.cat([ids, model(**source, decoder_input_ids=ids).logits[:, -1:].argmax(-1)], 1)
     return ids[:, 1:].contiguous()
+
+
+def continued(model, batch):
+    """Behind the first two ids of each record, without an end."""
+    ids = batch["input_ids"][:, :2]
+    with torch.no_grad():
+        for _ in range(NEW):
+            ids = torch.cat([ids, model(ids).logits[:, -1:].argmax(-1)], 1)
+    return ids[:, 2:].contiguous()

@@ -182,6 +182,23 @@ TEST_CASE("weights of a Transformers model come out of PyTorch's wrappers", "[ch
   }
 }
 
+TEST_CASE("matrices of experts that a file lacks are named", "[checkpoint][init_from]") {
+  const tests::TempDir dir;
+  const std::string from = folder("qwen3_moe-default"), copy = dir / "copy", gone = "model.layers.1.mlp.experts.";
+  fs::create_directory(copy);
+  fs::copy_file(from + "/config.json", copy + "/config.json");
+  const auto without = [&](const std::string& part) {
+    copy_renamed(from + "/model.safetensors", copy + "/model.safetensors",
+                 [&](const std::string& name) { return name.starts_with(gone + part) ? "optimizer." + name : name; });
+    return ask("qwen3_moe-default", copy, "").messages;
+  };
+  CHECK(contains(without("2.up_proj"), " lacks 1 of the model's 21 tensors: " + gone + "2.up_proj.weight\n"));
+  // The last one of all: the stack is a smaller one.
+  CHECK(contains(without("4."), gone + "0.gate_proj.weight + "));
+  CHECK(contains(without("4."), " is [4, 24, 16] there and [5, 24, 16] in the model"));
+  CHECK(contains(without(""), " lacks 2 of the model's 21 tensors: h.1.mlp_experts_fc.weight, "));
+}
+
 /// What a model of the folder's configuration with that head takes from `source`; `classes`: of the data.
 std::optional<InitWeights> for_head(const std::string& name, const std::string& head, std::int64_t classes,
                                     const std::string& source, core::Diagnostics& diagnostics) {

@@ -38,6 +38,8 @@ std::string answer(const TempDir& dir, const std::string& text) {
 }
 
 std::string llama(const std::string& fields) { return R"({"model_type": "llama", )" + fields + "}"; }
+std::string mixtral(const std::string& fields) { return R"({"model_type": "mixtral", )" + fields + "}"; }
+std::string qwen3_moe(const std::string& fields) { return R"({"model_type": "qwen3_moe", )" + fields + "}"; }
 std::string gpt2(const std::string& fields) { return R"({"model_type": "gpt2", )" + fields + "}"; }
 std::string repeated(const std::string& text, int times) {
   std::string all;
@@ -78,6 +80,25 @@ TEST_CASE("a damaged or hostile configuration is refused at its field", "[pretra
       {"a thousand million layers", gpt2(R"("n_layer": 1000000000)"),
        "n_layer is 1000000000, but has to be at most 10000"},
       {"infinite", llama("\"rms_norm_eps\": 1e999"), ""},
+      {"more experts of a token than experts", mixtral(R"("num_experts_per_tok": 9)"),
+       "num_experts_per_tok is 9, but there are 8 experts (num_local_experts)"},
+      {"no experts", qwen3_moe(R"("num_experts": 0)"), "num_experts is 0, but has to be at least 1"},
+      {"no experts of a token", mixtral(R"("num_experts_per_tok": 0)"),
+       "num_experts_per_tok is 0, but has to be at least 1"},
+      {"a thousand million experts", qwen3_moe(R"("num_experts": 1000000000)"),
+       "num_experts is 1000000000, but has to be at most 65536"},
+      {"two numbers of experts", qwen3_moe(R"("num_experts": 8, "num_local_experts": 4)"),
+       "num_local_experts is 4 and num_experts is 8, which are one field in Transformers"},
+      {"jitter", mixtral(R"("router_jitter_noise": 0.1)"),
+       "router_jitter_noise is 0.1, and roux computes such a mixtral with 0.0 only"},
+      {"a sparse step of nothing", qwen3_moe(R"("decoder_sparse_step": 0)"),
+       "decoder_sparse_step is 0, but has to be at least 1"},
+      {"a plain layer beyond the last one", qwen3_moe(R"("mlp_only_layers": [0, 24])"),
+       "a layer of mlp_only_layers is 24, but has to be a number from 0 to 23"},
+      {"a plain layer that is no number", qwen3_moe(R"("mlp_only_layers": ["all"])"),
+       "a layer of mlp_only_layers is \"all\", but has to be a number from 0 to 23"},
+      {"a balance of nothing", qwen3_moe(R"("decoder_sparse_step": 30, "output_router_logits": true)"),
+       "output_router_logits is true, but no layer has a mixture of experts"},
       {"a number of 400 digits", llama("\"rms_norm_eps\": " + huge + ".0"), ""},
       {"a fraction", llama(R"("num_attention_heads": 4.5)"), "num_attention_heads is 4.5, but has to be integer"},
       {"a text", llama(R"("hidden_size": "4096")"), "hidden_size is \"4096\", but has to be integer"},

@@ -160,10 +160,11 @@ void check_all(const std::vector<Case>& cases) {
 TEST_CASE("models out of folders train on another device", "[.][accelerator]") {
   std::vector<Case> cases;
   for (const char* model :
-       {"gpt2-default",        "gpt2-untied",     "llama-grouped",     "llama-llama3",      "llama-multi-query-tied",
-        "mistral-window",      "qwen2-window",    "qwen2-layer-types", "qwen3-window",      "olmo2-default",
-        "granite-default",     "smollm3-default", "phi3-longrope",     "gemma-default",     "gemma2-default",
-        "gemma3_text-default", "bert-masked",     "roberta-masked",    "distilbert-masked", "modernbert-masked"}) {
+       {"gpt2-default",        "gpt2-untied",      "llama-grouped",     "llama-llama3",  "llama-multi-query-tied",
+        "mistral-window",      "qwen2-window",     "qwen2-layer-types", "qwen3-window",  "olmo2-default",
+        "granite-default",     "smollm3-default",  "phi3-longrope",     "gemma-default", "gemma2-default",
+        "gemma3_text-default", "mixtral-balanced", "qwen3_moe-sparse",  "bert-masked",   "roberta-masked",
+        "distilbert-masked",   "modernbert-masked"}) {
     const std::string name = model;
     // The norms of these multiply with 1 + weight, about 2 here, and roundings grow as much in each branch.
     const double grown = name.starts_with("gemma") ? 3 : 1;
@@ -192,7 +193,7 @@ TEST_CASE("texts that are masked while they are read train on another device", "
 
 TEST_CASE("packed and padded rows train on another device", "[.][accelerator]") {
   std::vector<Case> cases;
-  for (const char* model : {"gpt2-default", "llama-grouped", "mistral-window"}) {
+  for (const char* model : {"gpt2-default", "llama-grouped", "mistral-window", "qwen3_moe-balanced"}) {
     const std::string name = model;
     cases.push_back({name + " packed", of_ids(model, ", packing: true, max_seq_len: 20")});
     cases.push_back({name + " padded before", of_ids(model, "", "padded.jsonl")});

@@ -33,7 +33,7 @@ std::string recipe(const tests::TempDir& folder, const std::string& model) {
 
 TEST_CASE("what ranks with a device each shard trains as on the CPU", "[.][accelerator]") {
   for (const std::string shard : {"optimizer", "gradients", "parameters"}) {
-    for (const std::string model : {"gpt2-default", "llama-grouped"}) {
+    for (const std::string model : {"gpt2-default", "llama-grouped", "qwen3_moe-sparse"}) {
       for (const std::string precision : {"32-true", "bf16-mixed"}) {
         DYNAMIC_SECTION(shard << " of " << model << " in " << precision) {
           const tests::TempDir folder;

@@ -70,6 +70,20 @@ optimizer: {type: adamw, lr: 1.0e-2}
 training: {max_steps: 100, micro_batch_size: 16, gradient_accumulation_steps: 2}
 )";
 
+constexpr const char* kMixture = R"(
+recipe_version: 1
+model:
+  type: transformers
+  router_aux_loss_coef: 0.1
+  config: {model_type: qwen3_moe, num_hidden_layers: 5, num_attention_heads: 2, num_key_value_heads: 1, hidden_size: 16,
+           intermediate_size: 16, moe_intermediate_size: 8, num_experts: 4, num_experts_per_tok: 2, vocab_size: 256,
+           mlp_only_layers: [1]}
+data: {train: {type: text, path: corpus.txt, max_seq_len: 16}}
+loss: cross_entropy
+optimizer: {type: adamw, lr: 1.0e-2}
+training: {max_steps: 100, micro_batch_size: 2, gradient_accumulation_steps: 2, clip_grad_norm: 1.0}
+)";
+
 using Sets = std::vector<std::string>;
 
 Sets with(Sets sets, const std::string& more) {
@@ -159,6 +173,11 @@ TEST_CASE("recomputed activations change no bit of losses, gradient norms and we
        {"precision={mode: 32-true, overrides: {layers.1: bf16-mixed, layers.2: bf16-true}}"}},
       {"layers", kLayers, {}},
       {"layers, bf16", kLayers, {"precision=bf16-mixed"}},
+      {"mixture", kMixture, {}},
+      {"mixture, bf16", kMixture, {"precision=bf16-mixed"}},
+      {"mixture, formats by block",
+       kMixture,
+       {"precision={mode: bf16-mixed, overrides: {h.1: 32-true, h.3: bf16-true}}"}},
   };
   const char* modes[] = {"full", "{mode: full, segment: 3}", "selective", "{mode: selective, segment: 2, every: 2}"};
   for (const Case& c : cases) {

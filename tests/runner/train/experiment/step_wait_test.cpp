@@ -58,6 +58,25 @@ TEST_CASE("a step waits where something other than the device decides whether it
   }
 }
 
+TEST_CASE("a step waits for what the routers of a mixture choose", "[train][faults]") {
+  const tests::TokenizerFolder folder(R"({"prompt": "a", "completion": " b"})"
+                                      "\n");
+  folder.write("recipe.yaml", R"(
+recipe_version: 1
+model: {type: transformers, config: {model_type: qwen3_moe, hidden_size: 16, intermediate_size: 16, moe_intermediate_size: 8,
+        num_hidden_layers: 2, num_attention_heads: 2, num_key_value_heads: 2, num_experts: 4, num_experts_per_tok: 2,
+        decoder_sparse_step: 2, vocab_size: 500}}
+tokenizer: {type: file, path: tokenizer.json}
+data: {train: {type: jsonl, path: a.jsonl}}
+loss: cross_entropy
+optimizer: {type: adamw, lr: 0.1}
+training: {max_steps: 1, micro_batch_size: 1}
+)");
+  CHECK(step_wait_reason(*tests::experiment_of_recipe()) ==
+        "the CPU reads which experts the router of h.1 chose, as their products are as large");
+  CHECK(step_wait_reason(*tests::experiment_of_recipe({"model.config.decoder_sparse_step=3"})).empty());
+}
+
 TEST_CASE("a step waits where the loss needs an estimate of all its samples", "[train][faults]") {
   const tests::TokenizerFolder folder(R"({"prompt": "a", "completion": " b", "label": true})"
                                       "\n");

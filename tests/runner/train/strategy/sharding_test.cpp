@@ -65,6 +65,9 @@ constexpr Row kRows[] = {
     {"gradients", "pictures", "32-true", "3", "none", 4, kOnce},
     {"parameters", "pictures", "32-true", "6", "none", 2, kOnce},
     {"optimizer", "gpt", "32-true", "4", "none", 2, kEach},
+    {"parameters", "mixture", "32-true", "4", "full", 2},
+    {"gradients", "mixture", "32-true", "2", "none", 3},
+    {"parameters", "mixture", "bf16-mixed", "4", "none", 4},
 };
 
 Sets sets_of(const Row& row) {
@@ -72,6 +75,7 @@ Sets sets_of(const Row& row) {
   if (std::string(row.recomputed) != "none")
     sets.push_back(std::string("activation_checkpointing.mode=") + row.recomputed);
   if (std::string(row.model) == "llama") sets.push_back(tests::sharded_recipes::llama(kSizes));
+  if (std::string(row.model) == "mixture") sets.push_back(tests::sharded_recipes::mixture(kSizes));
   const int micro = 24 / (row.ranks * std::stoi(row.accumulation));
   sets.push_back("training.micro_batch_size=" + std::to_string(std::max(1, micro)));
   return sets;
