@@ -26,6 +26,25 @@ struct Table {
   std::vector<std::vector<runner::core::Node>> rows;
 };
 
+/// A program beside the training.
+struct Program {
+  std::vector<std::string> command = {};              ///< the program and its arguments; no shell reads them
+  std::map<std::string, std::string> variables = {};  ///< beside the environment that every program gets
+  std::string event = {};                             ///< what it is started for, as messages name it
+  std::int64_t step = 0;                              ///< of the event
+  double timeout_s = 0;                               ///< after which it is killed
+  bool is_last = false;  ///< of the end of the training: started even where many others wait
+};
+
+/// A checkpoint that is whole on the disk.
+struct SavedCheckpoint {
+  std::string path;
+  std::int64_t step = 0;
+  double epoch = 0;
+  std::map<std::string, double> metrics =
+      {};  ///< of an evaluation at its step, by `DATA_SET/METRIC`; empty without one
+};
+
 /// What a callback may access. Valid only during the call.
 class Context {
  public:
@@ -34,10 +53,15 @@ class Context {
   virtual double epoch() const = 0;
   /// Latest value of a metric (`val/loss`); null when there is none yet.
   virtual const double* metric(const std::string& name) const = 0;
+  /// Results of the evaluation at this step, by `DATA_SET/METRIC`; empty without one.
+  virtual std::map<std::string, double> eval_metrics() const = 0;
   virtual const model::Model& model() const = 0;
   virtual const data::Dataset& train_data() const = 0;
   virtual std::uint64_t seed() const = 0;
   virtual void request_stop(const std::string& reason) = 0;
+  /// Starts it behind those that were asked for before, one at a time, and returns at once. On rank 0 only, like
+  /// everything logged. The training neither waits for it nor fails with it.
+  virtual void start_program(Program program) = 0;
   virtual void log_metric(const std::string& name, double value) = 0;
   /// A text at this step: recorded in the run's events and shown.
   virtual void log_text(const std::string& name, const std::string& text) = 0;
@@ -74,6 +98,11 @@ class Callback : public runner::core::Stateful {
   /// training on another device, to know that the step and those before it are good.
   virtual bool acts_on_step(const Context&) const { return true; }
   virtual void on_step_end(Context&) {}
+  /// The training has returned to a checkpoint: the run was resumed, or rolled back.
+  virtual void on_load(Context&, const std::string& /*checkpoint*/) {}
+  /// A checkpoint was saved; of an asynchronous save, some steps after its own. Only on processes that save: nothing
+  /// here may be a collective.
+  virtual void on_save(Context&, const SavedCheckpoint&) {}
   /// An evaluation of one data set, in the order of the recipe. One that is interrupted restarts from the beginning.
   /// With several processes each sees only its own batches.
   virtual void on_eval_begin(const std::string& /*data_set*/, const data::Dataset&) {}

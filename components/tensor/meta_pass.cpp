@@ -2,15 +2,18 @@
 
 #include <ATen/ExpandUtils.h>
 #include <ATen/autocast_mode.h>
+#include <ATen/core/Reduction.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/stack.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
 #include <ATen/ops/adaptive_avg_pool2d.h>
+#include <ATen/ops/broadcast_tensors.h>
 #include <ATen/ops/embedding.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/native_group_norm.h>
+#include <ATen/ops/result_type.h>
 #include <c10/core/Allocator.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/csrc/autograd/function.h>
@@ -286,10 +289,27 @@ Tensor roll(const Tensor& x, c10::SymIntArrayRef, IntArrayRef) { return like(x);
 /// With what the gradient is made of.
 std::tuple<Tensor, Tensor> log_sigmoid(const Tensor& x) { return {like(x), like(x)}; }
 Tensor log_sigmoid_backward(const Tensor&, const Tensor& x, const Tensor&) { return like(x); }
+
+/// An operation on each element that writes into `out`, which its functional form has made without a size.
+Tensor& into(const Tensor& x, Tensor& out) {
+  out.resize_(x.sizes());
+  return out;
+}
+
+std::tuple<Tensor, Tensor> nll_loss2d(const Tensor& x, const Tensor& target, const OptionalTensor&,
+                                      std::int64_t reduction, std::int64_t) {
+  const IntArrayRef shape = reduction == at::Reduction::None ? target.sizes() : IntArrayRef();
+  return {at::empty(shape, x.options()), at::empty({}, x.options())};
+}
+Tensor nll_loss2d_backward(const Tensor&, const Tensor& x, const Tensor&, const OptionalTensor&, std::int64_t,
+                           std::int64_t, const Tensor&) {
+  return like(x);
+}
+
 /// One of both may be a number, on the CPU.
 Tensor where(const Tensor& condition, const Tensor& x, const Tensor& y) {
   const auto shape = at::infer_size(condition.sizes(), at::infer_size(x.sizes(), y.sizes()));
-  return at::empty(shape, (x.dim() >= y.dim() ? x : y).options().device(c10::kMeta));
+  return at::empty(shape, at::TensorOptions(c10::kMeta).dtype(at::result_type(x, y)));
 }
 
 /// Makes LibTorch's dispatcher pass by here, in threads that ask for it, and adds to the meta device. For good.
@@ -335,7 +355,11 @@ class Additions {
     shapes_.impl("log_sigmoid_forward", &log_sigmoid);
     shapes_.impl("log_sigmoid_backward", &log_sigmoid_backward);
     shapes_.impl("roll", &roll);
+    shapes_.impl("nll_loss2d_forward", &nll_loss2d);
+    shapes_.impl("nll_loss2d_backward", &nll_loss2d_backward);
+    shapes_.impl("abs.out", &into);
     shapes_.impl("where.self", &where);
+    shapes_.impl("logical_not.out", &into);
     c10::SetAllocator(c10::kMeta, &allocator_, 1);
   }
 

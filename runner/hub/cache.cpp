@@ -131,4 +131,16 @@ std::optional<Located> locate(const Name& name, const Settings& settings) {
   return Located{cache.path(*commit, name.file), name.text(*commit)};
 }
 
+bool is_downloaded(const std::string& path, const Settings& settings) {
+  std::error_code failed;
+  const fs::path file = fs::canonical(path, failed);
+  if (failed) return false;
+  for (const std::string& folder : {settings.cache, settings.web_files}) {
+    const fs::path place = fs::canonical(folder, failed);
+    if (!failed && std::mismatch(place.begin(), place.end(), file.begin(), file.end()).first == place.end())
+      return true;
+  }
+  return false;
+}
+
 }  // namespace runner::hub

@@ -66,4 +66,8 @@ struct Located {
 /// Looks only at the cache. Nothing when it has no snapshot of that revision, or not the file.
 std::optional<Located> locate(const Name& name, const Settings& settings);
 
+/// Whether a file, by whatever path or link it is named, lies where downloads do: in the Hub's cache or in that of
+/// files of other servers.
+bool is_downloaded(const std::string& path, const Settings& settings);
+
 }  // namespace runner::hub

@@ -61,6 +61,7 @@ constexpr Rule kRules[] = {
     {"error_feedback", error_feedback},
     {"tracker_names", tracker_names},
     {"tracker_places", tracker_places},
+    {"programs", programs},
 };
 
 /// `checkpoint.export`: whether there will be something to write, and Transformers has such a model. Reads all of the

@@ -85,6 +85,7 @@ Recipe settle_recipe(const std::string& path, recipe::Composed composed, const r
                          const registry::Fragment* fragment = registry.find("metric", metric);
                          return fragment != nullptr ? fragment->by_class : std::pair<std::string, std::string>();
                        },
+                   .sources = settled.sources,
                    .recording = composed.recording});
   registry::check_settled(settled.root, registry, diagnostics);
   if (!diagnostics.has_errors()) {

@@ -32,6 +32,7 @@
 #include "runner/train/observe/logged_steps.h"
 #include "runner/train/observe/media.h"
 #include "runner/train/observe/profiler.h"
+#include "runner/train/observe/program_queue.h"
 #include "runner/train/observe/signals.h"
 #include "runner/train/observe/step_metrics.h"
 #include "runner/train/observe/time_limit.h"
@@ -73,7 +74,11 @@ class Loop final : public Context, public core::Stateful {
                          .begins_late = request.light,
                          .rank = experiment.rank(),
                          .gpu = request.gpu},
-                        clock) {
+                        clock),
+        programs_(run, experiment.recipe.root) {
+    saver_.tell_saves([this](const components::callback::SavedCheckpoint& saved) {
+      for (const BuiltCallback& one : experiment_.callbacks) one.callback->on_save(*this, saved);
+    });
     saver_.add_state("loop", *this);
     if (options_.scaler.enabled) saver_.add_state("scaler", stepper_.scaler());
     if (experiment_.master_weights) saver_.add_state("rounded_weights", *experiment_.master_weights);
@@ -84,7 +89,10 @@ class Loop final : public Context, public core::Stateful {
   }
 
   LoopResult train() {
-    if (!request_.checkpoint.empty()) restore();
+    if (!request_.checkpoint.empty()) {
+      restore();
+      call_on_load();
+    }
     system_metrics_.at_step(stepper_.progress().step);
     // Of rows each process has others.
     if (experiment_.ranks != nullptr && !experiment_.strategy->holds_rows_alone()) {
@@ -128,11 +136,22 @@ class Loop final : public Context, public core::Stateful {
     const auto found = latest_.find(name);
     return found == latest_.end() ? nullptr : &found->second;
   }
+  std::map<std::string, double> eval_metrics() const override {
+    std::map<std::string, double> found;
+    if (evaluated_step_ != step()) return found;
+    for (const auto& [name, value] : latest_) {
+      if (name.find('/') != std::string::npos) found.emplace(name, value);
+    }
+    return found;
+  }
   const components::model::Model& model() const override { return *experiment_.model; }
   const components::data::Dataset& train_data() const override { return *experiment_.train_data; }
   std::uint64_t seed() const override { return static_cast<std::uint64_t>(experiment_.recipe.seed); }
   void request_stop(const std::string& reason) override {
     if (stop_reason_.empty()) stop_reason_ = reason;
+  }
+  void start_program(components::callback::Program program) override {
+    if (is_logging_rank()) programs_.start(std::move(program));
   }
   void log_metric(const std::string& name, double value) override {
     latest_[name] = value;
@@ -332,6 +351,7 @@ class Loop final : public Context, public core::Stateful {
     if (outcome != BadStepPolicy::Outcome::kStepped) {
       if (outcome == BadStepPolicy::Outcome::kRolledBack) {
         forget_abandoned();
+        call_on_load();
         system_metrics_.at_step(stepper_.progress().step);  // not one that the new branch has yet to reach
       }
       return false;
@@ -357,6 +377,10 @@ class Loop final : public Context, public core::Stateful {
     for (const BuiltCallback& one : experiment_.callbacks) {
       if (acts(one)) one.callback->on_step_end(*this);
     }
+  }
+
+  void call_on_load() {
+    for (const BuiltCallback& one : experiment_.callbacks) one.callback->on_load(*this, saver_.last_checkpoint());
   }
 
   /// Call before anything reads the weights between two steps, and before `last_` is read.
@@ -501,16 +525,6 @@ class Loop final : public Context, public core::Stateful {
     saver_.save(eval_metrics(), when);
   }
 
-  /// The results of the evaluation at this step; empty without one.
-  std::map<std::string, double> eval_metrics() const {
-    std::map<std::string, double> found;
-    if (evaluated_step_ != step()) return found;
-    for (const auto& [name, value] : latest_) {
-      if (name.find('/') != std::string::npos) found.emplace(name, value);
-    }
-    return found;
-  }
-
   LoopResult finish() {
     read_steps();
     profiler_.finish(stepper_.progress());
@@ -533,6 +547,8 @@ class Loop final : public Context, public core::Stateful {
       for (const auto& one : experiment_.callbacks) one.callback->on_train_end(*this);
     }
     console_.clear();
+    programs_.finish(interrupted ? ProgramQueue::Patience::kShort : ProgramQueue::Patience::kTimeouts,
+                     [this] { return signals_.received() != nullptr; });
     result_.summary = summary();
     add_left_out_records(result_.summary);
     return std::move(result_);
@@ -591,6 +607,7 @@ class Loop final : public Context, public core::Stateful {
   TimeLimit time_limit_;
   Profiler profiler_;
   store::SystemMetrics system_metrics_;
+  ProgramQueue programs_;
   LoopResult result_;
   std::map<std::string, double> latest_;
   std::string stop_reason_;

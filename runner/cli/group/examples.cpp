@@ -59,7 +59,7 @@ std::optional<std::string> examples_or_fail(Session& session) {
 std::vector<Example> examples_in(const std::string& folder) {
   std::vector<Example> found;
   for (const std::string& file : files_below(folder)) {
-    if (file != kFirst && !file.starts_with("examples/")) continue;
+    if (file != kFirst && !file.starts_with("examples/") && !file.starts_with("finetune/")) continue;
     if (!file.ends_with(".yaml") && !file.ends_with(".jsonnet")) continue;
     const auto text = core::read_file((fs::path(folder) / file).string(), kRecipeBytesMax);
     found.push_back({file, text ? first_sentence(text.value()) : ""});

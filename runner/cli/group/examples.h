@@ -17,7 +17,7 @@ struct Example {
   std::string summary;  ///< first sentence of the comment at its top; "" without one
 };
 
-/// The quickstart and the recipes of examples/, in the order of their names.
+/// The quickstart and the recipes of examples/ and finetune/, in the order of their names.
 std::vector<Example> examples_in(const std::string& folder);
 
 /// Every file of `folder` and below, as a path within it, in the order of their names.

@@ -83,7 +83,7 @@ class Prover {
     const core::Clock& clock = core::system_clock();
     const std::int64_t begin_ns = clock.monotonic_ns();
     const auto elapsed_us = [&] { return (clock.monotonic_ns() - begin_ns) / 1000; };
-    Process process(command, {{"NO_COLOR", "1"}});
+    Process process(command, {{"NO_COLOR", "1"}, {"ROUX_COMMANDS", "off"}});
     Outcome outcome;
     // Counts from the line that the point waits for; without that line the run is not killed.
     std::optional<std::int64_t> kill_us;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <optional>
 #include <utility>
@@ -458,6 +459,9 @@ class Reproduction {
 
 }  // namespace
 
-void reproduce(Session& session, ReproduceFlags& flags) { Reproduction(session, flags).run(); }
+void reproduce(Session& session, ReproduceFlags& flags) {
+  ::setenv("ROUX_COMMANDS", "off", 1);  // a run of others starts no programs here, and what was done is not done again
+  Reproduction(session, flags).run();
+}
 
 }  // namespace runner::cli

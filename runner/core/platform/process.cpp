@@ -35,72 +35,98 @@ void forget_handlers() {
   }
 }
 
-[[noreturn]] void become(const std::vector<char*>& arguments, const std::vector<char*>& environment, int output,
-                         int input, Process::Lifetime lifetime, sigset_t signals) {
+/// What a child becomes, ready for exec: it may allocate nothing.
+struct Child {
+  std::vector<char*> arguments, environment;
+  int output = -1, input = -1;
+  Process::Lifetime lifetime = Process::Lifetime::kDiesWithParent;
+  bool inherits = true;
+  volatile int error = 0;  ///< of exec, written by the child into the memory of both
+};
+
+void read_nothing() {
+  const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  if (nothing >= 0) dup2(nothing, STDIN_FILENO);
+}
+
+[[noreturn]] void become(Child& child, sigset_t signals) {
   forget_handlers();
+  const Process::Lifetime lifetime = child.lifetime;
   if (lifetime != Process::Lifetime::kOutlivesParent) {
     if (lifetime == Process::Lifetime::kDiesWithChildren) setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
   } else {
     setsid();
-    sigemptyset(&signals);
-    const int nothing = open("/dev/null", O_RDONLY);
-    if (nothing >= 0) dup2(nothing, STDIN_FILENO);
   }
-  if (input >= 0) dup2(input, STDIN_FILENO);
-  dup2(output, STDOUT_FILENO);
-  dup2(output, STDERR_FILENO);
+  if (lifetime == Process::Lifetime::kOutlivesParent || !child.inherits) {
+    sigemptyset(&signals);
+    read_nothing();
+  }
+  if (child.input >= 0) dup2(child.input, STDIN_FILENO);
+  dup2(child.output, STDOUT_FILENO);
+  dup2(child.output, STDERR_FILENO);
+  // An older kernel lacks the call: the descriptors stay.
+  if (!child.inherits) close_range(STDERR_FILENO + 1, UINT_MAX, CLOSE_RANGE_CLOEXEC);
   sigprocmask(SIG_SETMASK, &signals, nullptr);
-  execvpe(arguments[0], arguments.data(), environment.data());
+  execvpe(child.arguments[0], child.arguments.data(), child.environment.data());
+  child.error = errno;
   _exit(127);
 }
 
 /// The child borrows this process's memory until it becomes the other program: a fork would copy the page tables of all
 /// that LibTorch has mapped, and then every page that either of them touches. No signal may come in between: its
 /// handler would run in the child, on what is the parent's.
-pid_t begin(const std::vector<char*>& arguments, const std::vector<char*>& environment, int output, int input,
-            Process::Lifetime lifetime) {
+pid_t begin(Child& child) {
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   const pid_t pid = vfork();
-  if (pid == 0) become(arguments, environment, output, input, lifetime, before);
+  if (pid == 0) become(child, before);
   const int error = errno;
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   errno = error;
   return pid;
 }
 
+/// The variables of this process, but for those that are given.
+void add_own_variables(const std::map<std::string, std::string>& given, std::vector<char*>& variables) {
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    const char* equals = std::strchr(*variable, '=');
+    if (equals == nullptr || !given.contains(std::string(*variable, static_cast<std::size_t>(equals - *variable))))
+      variables.push_back(*variable);
+  }
+}
+
 }  // namespace
 
 Process::Process(const std::vector<std::string>& command, const std::map<std::string, std::string>& environment,
                  Lifetime lifetime, Input input)
-    : lifetime_(lifetime) {
+    : Process(Start{.command = command, .environment = environment, .lifetime = lifetime, .input = input}) {}
+
+Process::Process(const Start& start) : lifetime_(start.lifetime) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) throw RunError(std::string("cannot create a pipe: ") + std::strerror(errno));
   // A socket, not a pipe: writing to a closed one returns an error instead of a signal.
   int inputs[2] = {-1, -1};
-  if (input == Input::kPipe && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, inputs) != 0) {
+  if (start.input == Input::kPipe && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, inputs) != 0) {
     const int error = errno;
     for (const int end : ends) close(end);
     throw RunError(std::string("cannot create a socket: ") + std::strerror(error));
   }
   // All allocations happen before the child exists: another thread may hold the allocator's lock.
-  std::vector<char*> arguments;
-  for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
-  arguments.push_back(nullptr);
-  std::vector<std::string> added;
-  for (const auto& [name, value] : environment) added.push_back(name + "=" + value);
-  std::vector<char*> variables;
-  for (std::string& variable : added) variables.push_back(variable.data());
-  for (char** variable = environ; *variable != nullptr; ++variable) {
-    const char* equals = std::strchr(*variable, '=');
-    if (equals == nullptr ||
-        !environment.contains(std::string(*variable, static_cast<std::size_t>(equals - *variable))))
-      variables.push_back(*variable);
-  }
-  variables.push_back(nullptr);
-  pid_ = begin(arguments, variables, ends[1], inputs[1], lifetime);
+  Child child;
+  child.output = ends[1];
+  child.input = inputs[1];
+  child.lifetime = lifetime_;
+  child.inherits = start.inherits == Inherits::kEverything;
+  for (const std::string& word : start.command) child.arguments.push_back(const_cast<char*>(word.c_str()));
+  child.arguments.push_back(nullptr);
+  std::vector<std::string> given;
+  for (const auto& [name, value] : start.environment) given.push_back(name + "=" + value);
+  for (std::string& variable : given) child.environment.push_back(variable.data());
+  if (child.inherits) add_own_variables(start.environment, child.environment);
+  child.environment.push_back(nullptr);
+  pid_ = begin(child);
   const int error = errno;
   close(ends[1]);
   if (inputs[1] >= 0) close(inputs[1]);
@@ -109,8 +135,9 @@ Process::Process(const std::vector<std::string>& command, const std::map<std::st
   if (pid_ < 0) {
     close(pipe_);
     close_input();
-    throw RunError("cannot start " + command.front() + ": " + std::strerror(error));
+    throw RunError("cannot start " + start.command.front() + ": " + std::strerror(error));
   }
+  start_error_ = child.error;  // vfork: the child has run exec by now, or ended
 }
 
 Process::~Process() {
@@ -188,6 +215,17 @@ void Process::close_input() {
 
 void Process::send(int signal) const {
   if (pid_ > 0) ::kill(pid_, signal);  // -1 would be all processes
+}
+
+void Process::send_to_all(int signal) const {
+  if (pid_ > 0 && lifetime_ == Lifetime::kDiesWithChildren) ::kill(-pid_, signal);
+}
+
+bool Process::has_ended() const {
+  if (pid_ < 0) return true;
+  siginfo_t ended = {};
+  // Left in its place: its number is not given to another process while its group may be signalled.
+  return waitid(P_PID, static_cast<id_t>(pid_), &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && ended.si_pid == pid_;
 }
 
 int Process::wait() {

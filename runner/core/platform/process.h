@@ -23,7 +23,19 @@ class Process {
     kInherited,
     kPipe,  ///< for write()
   };
-  /// `environment` is added to this process's own. RunError when it cannot be started.
+  enum class Inherits {
+    kEverything,  ///< variables, standard input, blocked signals and descriptors that this process has not marked
+    kNothing,     ///< the variables are those it is given, standard input is /dev/null; for programs of a user
+  };
+  struct Start {
+    std::vector<std::string> command;
+    std::map<std::string, std::string> environment = {};  ///< added to this process's own, if that is inherited
+    Lifetime lifetime = Lifetime::kDiesWithParent;
+    Input input = Input::kInherited;
+    Inherits inherits = Inherits::kEverything;
+  };
+  /// RunError when it cannot be started. A program that is not there is a child that exits with 127: start_error().
+  explicit Process(const Start& start);
   explicit Process(const std::vector<std::string>& command, const std::map<std::string, std::string>& environment = {},
                    Lifetime lifetime = Lifetime::kDiesWithParent, Input input = Input::kInherited);
   ~Process();  ///< kills the process if it runs, unless it is to outlive this one
@@ -40,8 +52,14 @@ class Process {
   Write write(std::string_view text, std::int64_t timeout_ms);
   static constexpr std::size_t kUnreadBytesMax = 16U << 20;
   void close_input();
+  /// Why the child did not become the program, as errno has it; 0: it did.
+  int start_error() const { return start_error_; }
+  /// Whether the process itself has ended; its output and what it started may not have. For wait() it is there still.
+  bool has_ended() const;
   /// Not after wait().
   void send(int signal) const;
+  /// The same to its process group, of kDiesWithChildren: also where the process itself has ended.
+  void send_to_all(int signal) const;
   /// Closes the pipe and waits. The exit status, or 128 + the signal that ended it.
   int wait();
   /// The same with a timeout; nothing if it still runs: a closed output is no exit.
@@ -53,6 +71,7 @@ class Process {
 
   pid_t pid_ = -1;
   int status_ = 0;  // once it has ended
+  int start_error_ = 0;
   int pipe_ = -1;
   int input_ = -1;
   Lifetime lifetime_;

@@ -145,6 +145,13 @@ void refuse_epochs(SettledTree& tree) {
   const Node* callbacks = tree.value("callbacks");
   if (callbacks == nullptr || !callbacks->is_sequence()) return;
   for (const Node& callback : callbacks->items()) {
+    if (const Node* on = callback.find("on"); on != nullptr && on->is_sequence()) {
+      for (const Node& event : on->items()) {
+        if (!event.is_string() || event.as_string() != "epoch") continue;
+        tree.error_at(event.location(), "`on` has epoch, but data.train is a stream, which has none",
+                      "use save or evaluation, which can come at intervals of steps");
+      }
+    }
     const Node* every = callback.find("every");
     if (!counts_epochs(every)) continue;
     tree.error_at(every->location(), "`every` counts epochs, but data.train is a stream, which has none",

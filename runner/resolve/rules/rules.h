@@ -68,6 +68,9 @@ void tracker_names(SettledTree& tree);
 void tracker_places(SettledTree& tree);
 void profiler_activities(SettledTree& tree);
 
+/// A recipe that was downloaded, or extends a file that was, starts no programs of its author.
+void programs(SettledTree& tree);
+
 /// micro_batch_size x gradient_accumulation_steps x launch.num_processes = global_batch_size. Two of the three give the
 /// third; one size alone means an accumulation of 1. Where a global batch of whole micro-batches does not divide by the
 /// processes, some make one micro-batch less than that.

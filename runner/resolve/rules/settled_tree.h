@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -29,6 +30,8 @@ struct SettleContext {
   /// The key and its value with which a metric has a value for each class (`x-by-class`); empty ones for none.
   std::function<std::pair<std::string, std::string>(const std::string& metric)> by_class = {};
   std::function<int()> usable_gpus = [] { return core::usable_gpus(); };
+  /// The files that the recipe was read from.
+  std::vector<std::shared_ptr<const core::Source>> sources = {};
   /// Where the recipe is the recording of a run.
   std::optional<recipe::Recording> recording = {};
 };
@@ -94,6 +97,7 @@ class SettledTree {
   }
   /// The number of GPUs that a training on this machine can use.
   int usable_gpus() const { return context_.usable_gpus(); }
+  const std::vector<std::shared_ptr<const core::Source>>& sources() const { return context_.sources; }
   const std::optional<recipe::Recording>& recording() const { return context_.recording; }
 
   /// `micro_batch_size 8 (line 12)`, or without the line if unknown.

@@ -292,7 +292,8 @@ void Saver::save(const std::map<std::string, double>& eval_metrics, When when) {
   const bool removed = (!is_joint_ || experiment_.is_first()) && earlier_ones_are_gone();
   auto task = snapshot_state(eval_metrics, copy && !removed);
   saved_step_ = task->step();
-  start(std::move(task), begin_ns, copy && !removed && async_);
+  start(std::move(task), {"", saved_step_, stepper_.progress().epoch, eval_metrics}, begin_ns,
+        copy && !removed && async_);
   if (!removed) return;
   finish();
   throw core::RunError(checkpoints_dir_ + " was moved or removed during the run, with the checkpoints in it",
@@ -418,14 +419,16 @@ std::shared_ptr<artifact::Throttle> Saver::make_throttle(std::int64_t bytes) con
 
 /// The loop continues as soon as the state is no longer needed: when it is copied, or when it is written. A thread
 /// verifies, commits and rotates either way.
-void Saver::start(std::unique_ptr<SaveTask> task, std::int64_t begin_ns, bool copied) {
+void Saver::start(std::unique_ptr<SaveTask> task, components::callback::SavedCheckpoint checkpoint,
+                  std::int64_t begin_ns, bool copied) {
   throttle_ = task->throttle();
   if (!copied) task->write();
   const double stall_seconds = seconds_since(begin_ns);
   under_way_ = core::run_async(
-      [this, begin_ns, stall_seconds, copied, task = std::move(task)] {
+      [this, begin_ns, stall_seconds, copied, task = std::move(task), checkpoint = std::move(checkpoint)] {
         if (copied) task->write();
-        Saved saved{task->commit(), 0, stall_seconds, 0, false};
+        Saved saved{checkpoint, 0, stall_seconds, 0, false};
+        saved.checkpoint.path = task->commit();
         saved.waited_for_room = task->waited_for_room();
         saved.seconds = seconds_since(begin_ns);
         if (task->throttle() != nullptr) saved.paused_seconds = task->throttle()->paused_seconds();
@@ -437,24 +440,26 @@ void Saver::start(std::unique_ptr<SaveTask> task, std::int64_t begin_ns, bool co
 
 void Saver::record(const SaveTask& task, const Saved& saved) {
   Node data = Node::mapping();
-  data.set("path", Node::string(saved.path));
+  data.set("path", Node::string(saved.checkpoint.path));
   data.set("bytes", Node::integer(task.bytes()));
   data.set("seconds", Node::floating(saved.seconds));
   data.set("stall_seconds", Node::floating(saved.stall_seconds));
   data.set("rest_seconds", Node::floating(saved.paused_seconds));
-  run_.artefact("checkpoint", task.step(), saved.path, Node::mapping());
+  run_.artefact("checkpoint", task.step(), saved.checkpoint.path, Node::mapping());
   run_.event("checkpoint", task.step(), std::move(data));
   core::log_debug("committed step " + std::to_string(task.step()));
 }
 
 void Saver::note(const Saved& saved) {
   was_full_ = saved.waited_for_room;
-  if (saved.path.empty()) return;
-  last_checkpoint_ = saved.path;
+  const std::string& path = saved.checkpoint.path;
+  if (path.empty()) return;
+  last_checkpoint_ = path;
   // The pauses of two writers add up: only half of them can safely be subtracted.
   longest_save_s_ = std::max(longest_save_s_, saved.seconds - saved.paused_seconds / 2);
-  console_.line("saved " + core::escape_for_terminal(saved.path) + " in " + core::format_duration(saved.seconds) +
+  console_.line("saved " + core::escape_for_terminal(path) + " in " + core::format_duration(saved.seconds) +
                 ", training paused for " + core::format_duration(saved.stall_seconds));
+  if (tell_save_) tell_save_(saved.checkpoint);
 }
 
 void Saver::poll() {

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <future>
 #include <map>
 #include <memory>
@@ -10,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "components/callback/callback.h"
 #include "generated/section/checkpoint.h"
 #include "runner/artifact/io/aligned_bytes.h"
 #include "runner/artifact/io/throttle.h"
@@ -58,6 +60,11 @@ class Saver {
   /// The same for a part with a state per rank.
   void add_rank_state(const std::string& name, core::Stateful& part);
 
+  /// Called with each checkpoint that is whole on the disk, by the thread of the training and on processes that save.
+  void tell_saves(std::function<void(const components::callback::SavedCheckpoint&)> listener) {
+    tell_save_ = std::move(listener);
+  }
+
   /// Call before the first step: tests the folder (RunError when it would refuse a checkpoint) and allocates the memory
   /// for copies.
   void prepare();
@@ -103,7 +110,7 @@ class Saver {
  private:
   /// The thread's report when done.
   struct Saved {
-    std::string path;
+    components::callback::SavedCheckpoint checkpoint;  ///< without a path where another process has committed it
     double seconds = 0, stall_seconds = 0, paused_seconds = 0;  ///< the seconds include pauses
     bool waited_for_room = false;                               ///< on a full disk
   };
@@ -120,7 +127,8 @@ class Saver {
   std::unique_ptr<SaveTask> snapshot_state(const std::map<std::string, double>& eval_metrics, bool copy);
   bool copy_state(checkpoint::Snapshot& snapshot);
   void drop_copies();  ///< while nothing is under way
-  void start(std::unique_ptr<SaveTask> task, std::int64_t begin_ns, bool copied);
+  void start(std::unique_ptr<SaveTask> task, components::callback::SavedCheckpoint checkpoint, std::int64_t begin_ns,
+             bool copied);
   void note(const Saved& saved);
   void record(const SaveTask& task, const Saved& saved);
   bool copies_fit(std::int64_t bytes) const;
@@ -138,6 +146,7 @@ class Saver {
   const std::string checkpoints_dir_;
   std::vector<std::pair<std::string, core::Stateful*>> more_state_;
   std::vector<std::unique_ptr<RankStates>> rank_states_;
+  std::function<void(const components::callback::SavedCheckpoint&)> tell_save_;
   std::string last_checkpoint_;
   std::vector<std::string> random_states_;  // of all ranks, for the current save
   std::vector<Best> bests_;

@@ -24,10 +24,12 @@ class FakeRun final : public components::callback::Context {
     const auto at = metrics_.find(name);
     return at == metrics_.end() ? nullptr : &at->second;
   }
+  std::map<std::string, double> eval_metrics() const override { return metrics_; }
   const components::model::Model& model() const override { return *model_; }
   const components::data::Dataset& train_data() const override { return *data_; }
   std::uint64_t seed() const override { return 7; }
   void request_stop(const std::string& reason) override { stopped_ = reason; }
+  void start_program(components::callback::Program program) override { programs_.push_back(std::move(program)); }
   void log_metric(const std::string&, double) override {}
   void log_text(const std::string& name, const std::string& text) override { texts_.emplace_back(name, text); }
   void log_data(const std::string& kind, const std::string& name, runner::core::Node data) override {
@@ -46,6 +48,7 @@ class FakeRun final : public components::callback::Context {
   double epoch_ = 0;
   std::map<std::string, double> metrics_;
   std::string stopped_;
+  std::vector<components::callback::Program> programs_;
   std::vector<std::pair<std::string, std::string>> texts_;
   std::vector<std::pair<std::string, runner::core::Node>> data_logged_;
   std::vector<std::pair<std::string, components::callback::Table>> tables_;

@@ -6,11 +6,13 @@
 #include <ATen/ops/layer_norm.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/log_sigmoid.h>
+#include <ATen/ops/nll_loss2d.h>
 #include <ATen/ops/ones_like.h>
 #include <ATen/ops/roll.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
 #include <ATen/ops/sigmoid.h>
 #include <ATen/ops/tanh.h>
+#include <ATen/ops/where.h>
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -93,6 +95,14 @@ TEST_CASE("operations that LibTorch's meta device lacks have the CPU's shapes in
   at::log_sigmoid(numbers).sum().backward();
   CHECK(numbers.grad().sizes() == numbers.sizes());
   CHECK(at::roll(x, {-1}, {1}).sizes() == x.sizes());
+  CHECK(x.abs().sizes() == x.sizes());
+  CHECK(x.gt(0).logical_not().scalar_type() == at::kBool);
+  const at::Tensor scores = meta({2, 7, 3, 2}).requires_grad_(), labels = scores.detach().select(1, 0).to(at::kLong);
+  at::nll_loss2d(scores, labels).backward();
+  CHECK(scores.grad().sizes() == scores.sizes());
+  const at::Tensor chosen = at::where(x.select(1, 0).gt(0).unsqueeze(1), x, 0.0);
+  CHECK(chosen.sizes() == x.sizes());
+  CHECK(chosen.scalar_type() == x.scalar_type());
   const at::Tensor q = meta({2, 4, 1000, 8});
   count.peak = count.held;
   const std::int64_t before = count.held;

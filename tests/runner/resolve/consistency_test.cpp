@@ -512,6 +512,9 @@ TEST_CASE("each rule between sections reports what it found", "[recipe][consiste
        "  hint: add transforms: [{type: mask_tokens}] to it\n"
        "r.yaml:8:90: error: data.part.of has transforms, which change the samples of a whole set\n"
        "  hint: write them under data.part\n"},
+      // tests/runner/resolve/programs_test.cpp has those that are refused.
+      {"programs", "a recipe of one's own starts programs",
+       kParts + kData + kBatch + "callbacks: [{type: command, on: end, run: [a]}]\n", ""},
   };
   std::vector<std::string> told;
   for (const Case& c : cases) {

@@ -23,6 +23,7 @@ class Variables {
   }
   Variables(const Variables&) = delete;
   Variables& operator=(const Variables&) = delete;
+  const Values& values() const { return values_; }
 
  private:
   Values values_;

@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
+#include <cerrno>
+#include <cstdlib>
 #include <string>
 
 #include "runner/core/error.h"
@@ -89,6 +91,49 @@ TEST_CASE("a child has the signals of its parent, and one that outlives it has t
   pthread_sigmask(SIG_SETMASK, &before, &after);
   CHECK(sigismember(&after, SIGUSR2) == 1);
   CHECK(sigismember(&after, SIGTERM) == 0);
+}
+
+TEST_CASE("a child that inherits nothing has its own variables, no input, no descriptors and no blocked signals",
+          "[core][process]") {
+  ::setenv("ROUX_TEST_SECRET", "x", 1);
+  int ends[2];
+  REQUIRE(pipe(ends) == 0);  // not marked to be closed
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  Process process({.command = {"/bin/sh", "-c",
+                               "/usr/bin/env | grep -v ^_ | grep -v ^PWD; wc -c; ls /proc/self/fd; "
+                               "grep SigBlk /proc/self/status"},
+                   .environment = {{"WORD", "one"}},
+                   .inherits = Process::Inherits::kNothing});
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  std::string line, said;
+  while (process.read_line(line, 60'000) == Process::Read::kLine) said += line + "|";
+  CHECK(process.wait() == 0);
+  close(ends[0]);
+  close(ends[1]);
+  ::unsetenv("ROUX_TEST_SECRET");
+  // 3 is the folder that `ls` reads.
+  CHECK(said == "WORD=one|0|0|1|2|3|SigBlk:\t0000000000000000|");
+}
+
+TEST_CASE("why a child did not become its program is known at once", "[core][process]") {
+  Process missing({"/nowhere/at/all"}), folder({"/tmp"}), there({"true"});
+  CHECK(missing.start_error() == ENOENT);
+  CHECK(folder.start_error() == EACCES);
+  CHECK(there.start_error() == 0);
+}
+
+TEST_CASE("what a child left running is found by its group after it has ended", "[core][process]") {
+  Process process({"sh", "-c", "sleep 1000 & echo begun"}, {}, Process::Lifetime::kDiesWithChildren);
+  std::string line;
+  REQUIRE(process.read_line(line, 60'000) == Process::Read::kLine);
+  while (!process.has_ended()) poll(nullptr, 0, 1);
+  CHECK(process.read_line(line, 1) == Process::Read::kTimeout);  // the sleeping one has the output still
+  process.send_to_all(SIGKILL);
+  CHECK(process.read_line(line, 60'000) == Process::Read::kEnd);
+  CHECK(process.wait() == 0);
+  CHECK(process.has_ended());
 }
 
 }  // namespace runner::core

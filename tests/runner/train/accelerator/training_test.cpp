@@ -13,6 +13,8 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <set>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -106,6 +108,36 @@ TEST_CASE("a run on another device resumes with the same bits", "[.][accelerator
     check_everything_is_on(*resumed.experiment, kSecond);
     CHECK(tests::same_bits(*whole.experiment, *resumed.experiment));
   }
+}
+
+TEST_CASE("programs are told the same of a training on another device", "[.][accelerator]") {
+  const tests::TempDir folder;
+  const std::string path = folder / "spirals.yaml";
+  core::write_file_atomic(path, kSpirals).value();
+  const auto told_on = [&](const char* device, const std::string& checkpoint) {
+    const std::string file = folder / (std::string(device) + ".txt");
+    const Trained trained =
+        train_on(device, path,
+                 {"eval.eval_steps=8",
+                  "callbacks=[{type: command, on: [save, load, epoch, evaluation, end], run: [sh, -c, "
+                  "'echo $ROUX_EVENT $ROUX_STEP $ROUX_EPOCH >> \"$0\"', '" +
+                      file + "']}]"},
+                 folder, checkpoint);
+    // When a save is complete depends on the disk, and not on the device.
+    std::istringstream told(core::read_file(file, 1 << 20).value());
+    std::multiset<std::string> lines;
+    for (std::string line; std::getline(told, line);) lines.insert(line);
+    return std::pair(lines, trained.checkpoint);
+  };
+  const auto [cpu, last] = told_on(kCpu, "");
+  CHECK(cpu == std::multiset<std::string>{"save 6 0.8", "evaluation 8 1", "epoch 8 1",
+                                          "evaluation 12 1.5333333333333332", "save 12 1.5333333333333332",
+                                          "end 12 1.5333333333333332"});
+  const auto [device, on_device] = told_on(kFirst, "");
+  CHECK(device == cpu);
+  const auto again = told_on(kSecond, on_device.substr(0, on_device.rfind('/')) + "/step-000006");
+  CHECK(again.first.contains("load 6 0.8"));
+  CHECK(again.first.size() == cpu.size());  // without the first save
 }
 
 TEST_CASE("ranks with a device each train as ranks on the CPU", "[.][accelerator]") {
