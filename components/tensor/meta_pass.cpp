@@ -8,7 +8,6 @@
 #include <ATen/core/stack.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
 #include <ATen/ops/adaptive_avg_pool2d.h>
-#include <ATen/ops/broadcast_tensors.h>
 #include <ATen/ops/embedding.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
