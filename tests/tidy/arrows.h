@@ -126,10 +126,14 @@ inline const std::map<std::string, Names>& folder_arrows() {
       {"components/ops", {"components/tensor"}},
       {"components/data", {"components/tensor"}},
       {"components/data/label", {"components/tensor", "components/data"}},
+      {"components/data/csv", {"components/data"}},
+      {"components/data/fields", {"components/data"}},
       {"components/data/record",
-       {"components/tensor", "components/data", "components/data/csv", "components/data/label"}},
+       {"components/tensor", "components/data", "components/data/csv", "components/data/label",
+        "components/data/fields"}},
       {"components/data/language",
-       {"components/tensor", "components/data", "components/data/label", "components/data/record"}},
+       {"components/tensor", "components/data", "components/data/label", "components/data/record",
+        "components/data/fields"}},
       {"components/transform", {"components/tensor"}},
       {"components/metric", {"components/tensor"}},
       {"components/metric/text", {"components/metric"}},
@@ -157,14 +161,8 @@ inline const Names kWithTorch = {"cuda", "distributed", "components", "checkpoin
 inline const Names kInterfacesOnly = {"checkpoint", "train", "engine"};
 
 /// Of components/, beside each kind's interface: what those layers may include, by folder or by file.
-inline const Names kOpenToRunner = {"components/tensor",
-                                    "components/block/block.h",
-                                    "components/part/weight.h",
-                                    "components/part/linear.h",
-                                    "components/part/linear_term.h",
-                                    "components/ops/kernel_policy.h",
-                                    "components/ops/matmul.h",
-                                    "components/generation",
-                                    "components/tokenizer/chat",
-                                    "components/data/stream.h",
-                                    "components/data/language/first_records.h"};
+inline const Names kOpenToRunner = {
+    "components/tensor",        "components/block/block.h",      "components/part/weight.h",
+    "components/part/linear.h", "components/part/linear_term.h", "components/ops/kernel_policy.h",
+    "components/ops/matmul.h",  "components/generation",         "components/tokenizer/chat",
+    "components/data/stream.h", "components/data/field_count.h", "components/data/language/first_records.h"};

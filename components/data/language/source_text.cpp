@@ -32,6 +32,7 @@ Result<Sequence> SourceTextEncoder::operator()(const std::string& record, std::i
   sequence.decoder = decoder_input_of(sequence.labels, decoder_);
   sequence.whole_decoder = target.value().whole;
   sequence.unread = text.value().unread;
+  sequence.fields = text.value().fields;
   return sequence;
 }
 

@@ -28,19 +28,24 @@ bool may_be_unread(std::string_view name);
 class UnreadFields {
  public:
   /// `place`: file and line. Returns the fields that were not met before.
-  std::vector<std::string> add(const std::vector<std::string>& fields, const std::string& place);
+  /// `in_chat`: of a record of messages.
+  std::vector<std::string> add(const std::vector<std::string>& fields, const std::string& place, bool in_chat);
   /// Warns of all, once, with the number of records of each. `of`: of which records, "" for all.
   void tell(const Inputs& inputs, const std::string& of = "") const;
   /// The same as a text, `tools of 19 records, such as train.jsonl:22; ...`; "" when there are none.
   std::string text() const;
   /// Of fields that a stream meets for the first time: `system is not read, such as in train.jsonl:3`.
   static std::string text_of_first(const std::vector<std::string>& fields, const std::string& place);
-  static const char* hint();
+  /// What to do about these fields, of those that were added.
+  std::string hint(const std::vector<std::string>& fields) const;
 
  private:
+  std::vector<std::string> names() const;
+
   struct Field {
     std::int64_t records = 0;
     std::string first;
+    bool in_chat = false, in_text = false;  ///< of some records
   };
   std::map<std::string, Field> fields_;
 };
