@@ -8,17 +8,6 @@ namespace components::data {
 
 using runner::core::Node;
 
-namespace {
-
-constexpr const char* kOfMessages = "[].";  ///< between the list's name and the field's
-
-}  // namespace
-
-bool FieldUse::in_chat() const {
-  return std::any_of(read.begin(), read.end(),
-                     [](const std::string& name) { return name.find(kOfMessages) != std::string::npos; });
-}
-
 void FieldUse::add(const std::string& name, bool is_read) {
   const auto holds = [&name](const std::vector<std::string>& list) {
     return std::find(list.begin(), list.end(), name) != list.end();

@@ -12,13 +12,20 @@
 
 namespace components::data {
 
+/// What a record is, for what to do about fields that are not read.
+enum class FieldForm {
+  kOther,
+  kCompletion,    ///< of a prompt, which may be an instruction's
+  kInstruction,   ///< one that has all that it can have
+  kConversation,  ///< with a system message, if it has one
+};
+
 /// The fields of a record that have something in them, whatever they are called: `context`, `messages[].thought`.
 struct FieldUse {
-  std::vector<std::string> read, unread;
+  std::vector<std::string> read = {}, unread = {};
+  FieldForm form = FieldForm::kOther;
 
   bool operator==(const FieldUse&) const = default;
-  /// Whether fields of messages are among them.
-  bool in_chat() const;
   /// Adds a field once. Of several values of one name, such as in messages, one that is read counts.
   void add(const std::string& name, bool is_read);
   /// Adds the fields of an object.

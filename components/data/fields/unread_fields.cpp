@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <initializer_list>
 #include <string_view>
 
 #include "components/data/block_location.h"
@@ -127,11 +128,11 @@ bool may_be_unread(std::string_view name) { return is_one_of(name, kBeside) || i
 bool says_something(std::string_view name) { return is_one_of(name, kOfMessage); }
 
 std::vector<std::string> UnreadFields::add(const std::vector<std::string>& fields, const std::string& place,
-                                           bool in_chat) {
+                                           FieldForm form) {
   std::vector<std::string> first;
   for (const std::string& name : fields) {
     Field& field = fields_[name];
-    (in_chat ? field.in_chat : field.in_text) = true;
+    field.forms.insert(form);
     if (field.records++ > 0) continue;
     field.first = place;
     first.push_back(name);
@@ -164,24 +165,26 @@ std::vector<std::string> UnreadFields::names() const {
 }
 
 std::string UnreadFields::hint(const std::vector<std::string>& fields) const {
-  const auto first_of = [&](const auto& list, bool Field::*in) {
+  const auto first_of = [&](const auto& list, std::initializer_list<FieldForm> forms) {
     for (const std::string& name : fields) {
       const auto at = fields_.find(name);
-      if (is_one_of(name, list) && at != fields_.end() && at->second.*in) return name;
+      if (!is_one_of(name, list) || at == fields_.end()) continue;
+      const auto has = [&](FieldForm form) { return at->second.forms.contains(form); };
+      if (std::any_of(forms.begin(), forms.end(), has)) return name;
     }
     return std::string();
   };
   std::string remedies;
-  if (!first_of(kOfInstruction, &Field::in_text).empty()) {
+  if (!first_of(kOfInstruction, {FieldForm::kCompletion}).empty()) {
     remedies += "with a chat_format, such as chatml, system and history of an instruction are read; ";
   }
-  if (const std::string input = first_of(kInputs, &Field::in_text); !input.empty()) {
+  const std::string input = first_of(kInputs, {FieldForm::kCompletion, FieldForm::kInstruction});
+  if (!input.empty()) {
     remedies += "columns: {instruction: FIELD, input: " + input + ", output: FIELD} reads " + input +
                 " as the input of an instruction; ";
   }
-  if (const std::string system = first_of(kSystems, &Field::in_chat); !system.empty()) {
-    remedies += "columns: {system: " + system + "} reads it as the system message; ";
-  }
+  const std::string system = first_of(kSystems, {FieldForm::kConversation});
+  if (!system.empty()) remedies += "columns: {system: " + system + "} reads it as the system message; ";
   return remedies + (remedies.empty() ? "" : "or ") +
          "write what counts into the texts or messages, or remove it; `roux data show` shows what is learnt";
 }

@@ -2,11 +2,13 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "components/data/data.h"
+#include "components/data/fields/field_counts.h"
 #include "runner/core/node.h"
 
 namespace components::data {
@@ -28,8 +30,7 @@ bool may_be_unread(std::string_view name);
 class UnreadFields {
  public:
   /// `place`: file and line. Returns the fields that were not met before.
-  /// `in_chat`: of a record of messages.
-  std::vector<std::string> add(const std::vector<std::string>& fields, const std::string& place, bool in_chat);
+  std::vector<std::string> add(const std::vector<std::string>& fields, const std::string& place, FieldForm form);
   /// Warns of all, once, with the number of records of each. `of`: of which records, "" for all.
   void tell(const Inputs& inputs, const std::string& of = "") const;
   /// The same as a text, `tools of 19 records, such as train.jsonl:22; ...`; "" when there are none.
@@ -45,7 +46,7 @@ class UnreadFields {
   struct Field {
     std::int64_t records = 0;
     std::string first;
-    bool in_chat = false, in_text = false;  ///< of some records
+    std::set<FieldForm> forms;  ///< of the records
   };
   std::map<std::string, Field> fields_;
 };

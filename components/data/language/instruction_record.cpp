@@ -97,7 +97,8 @@ Result<TextRecord> read_instruction(const Node& object, const InstructionKeys& k
   return TextRecord{.kind = TextRecord::Kind::kCompletion,
                     .prompt = prompt,
                     .text = std::move(output),
-                    .read = {keys.instruction, keys.input, keys.output}};
+                    .read = {keys.instruction, keys.input, keys.output},
+                    .fields = {.form = FieldForm::kCompletion}};
 }
 
 Result<TextRecord> read_instruction_as_chat(const Node& object, const InstructionKeys& keys) {
@@ -105,7 +106,8 @@ Result<TextRecord> read_instruction_as_chat(const Node& object, const Instructio
   if (!texts) return texts.failure();
   auto& [question, input, output] = texts.value();
   TextRecord record{.kind = TextRecord::Kind::kMessages,
-                    .read = {keys.instruction, keys.input, keys.output, kSystem, kHistory}};
+                    .read = {keys.instruction, keys.input, keys.output, kSystem, kHistory},
+                    .fields = {.form = FieldForm::kInstruction}};
   if (const Node* system = object.find(kSystem); system != nullptr && !system->is_null()) {
     auto text = text_of(object, kSystem);
     if (!text) return text.failure();

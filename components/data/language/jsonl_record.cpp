@@ -82,7 +82,8 @@ Result<TextRecord> completion(const Node& object, const std::string& prompt_key,
     return TextRecord{.kind = TextRecord::Kind::kCompletion,
                       .prompt = prompt.value(),
                       .text = text.value(),
-                      .read = {prompt_key, completion_key}};
+                      .read = {prompt_key, completion_key},
+                      .fields = {.form = FieldForm::kCompletion}};
   }
   TextRecord record{.kind = TextRecord::Kind::kMessages, .read = {prompt_key, completion_key}};
   auto prompt = messages_or_text(object, prompt_key, kUser, names, record);
@@ -105,6 +106,7 @@ Result<TextRecord> conversation(const Node& object, const std::string& key, cons
   const std::string system_key = columns.system.empty() ? kSystem : columns.system;
   const Node* system = object.find(system_key);
   record.read.push_back(system_key);
+  record.fields.form = FieldForm::kConversation;
   if (!asks_for_something(system)) return record;
   if (const Message& first = record.messages.front(); first.role == kSystem) {
     if (!system->is_string() || system->as_string() != first.content) record.unread.push_back(system_key);

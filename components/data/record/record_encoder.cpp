@@ -121,7 +121,7 @@ RecordNotes::News RecordNotes::add(const RecordEncoder& encoder, const EncodedRe
   for (const std::string& role : sequence.odd_roles) {
     if (roles_.add(role)) news.roles.push_back(ToldRoles::warning(where, role));
   }
-  news.fields = unread_.add(sequence.unread, where, sequence.fields.in_chat());
+  news.fields = unread_.add(sequence.unread, where, sequence.fields.form);
   return news;
 }
 

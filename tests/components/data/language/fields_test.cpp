@@ -165,6 +165,8 @@ TEST_CASE("what means something and is not read is told with a way to read it", 
        "context of 1 record, such as a.jsonl:1; messages[].thought of 1 record, such as a.jsonl:1; system_message of 1 "
        "record",
        "  hint: columns: {system: system_message} reads it as the system message; or write what counts"},
+      {R"({"prompt": "a", "chosen": "b", "rejected": "c", "context": "d", "system": "e"})", "",
+       "context of 1 record, such as a.jsonl:1; system of 1 record", "  hint: write what counts"},
       {R"({"text": "a", "loss_weight": 0, "mask": [1], "learn": false, "persona": "b", "instructions": "c"})", "",
        "instructions of 1 record, such as a.jsonl:1; learn of 1 record, such as a.jsonl:1; loss_weight of 1 record, "
        "such as a.jsonl:1; mask of 1 record, such as a.jsonl:1; persona of 1 record",
