@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "components/data/block_location.h"
+#include "components/data/field_count.h"
 #include "components/data/text_utils.h"
 #include "components/tensor/positions.h"
 #include "components/tensor/preferences.h"
@@ -61,7 +62,7 @@ at::Tensor widened(const at::Tensor& rows, const std::string& name, std::int64_t
   return left ? at::cat({filled, rows}, 1) : at::cat({rows, filled}, 1);
 }
 
-class Selection final : public Dataset {
+class Selection final : public Dataset, public CountsFields {
  public:
   Selection(BatchSpec signature, SelectionParts parts) : signature_(std::move(signature)), parts_(std::move(parts)) {
     std::int64_t begin = 0;
@@ -180,6 +181,13 @@ class Selection final : public Dataset {
       all.skipped += one.skipped;
       if (!one.reasons.empty()) all.reasons += (all.reasons.empty() ? "" : "; ") + one.reasons;
     }
+    return all;
+  }
+
+  /// Of the sets, whole.
+  std::vector<FieldCount> field_counts() const override {
+    std::vector<FieldCount> all;
+    for (const auto& set : parts_.sets) add_counts(all, field_counts_of(*set));
     return all;
   }
 

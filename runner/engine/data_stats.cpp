@@ -231,9 +231,11 @@ std::optional<DataStats> data_stats(const resolve::Recipe& recipe, const DataReq
         data, request,
         {{loader.shuffle, loader.seed}, loader.micro_batch_size, its.multiple, its.may_pack ? its.row_length : 0},
         stats);
+    stats.fields = fields_of(data);
     return stats;
   }
   const auto account = data.account();
+  stats.fields = fields_of(data);
   stats.samples = data.size();
   stats.records = account.records;
   stats.cut = account.cut;

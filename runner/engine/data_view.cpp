@@ -6,6 +6,7 @@
 #include <span>
 #include <utility>
 
+#include "components/data/field_count.h"
 #include "components/data/stream.h"
 #include "components/generation/text_stream.h"
 #include "components/tensor/preferences.h"
@@ -195,6 +196,14 @@ std::vector<std::int64_t> indices_of(const resolve::Recipe& recipe, const DataRe
 
 }  // namespace
 
+std::vector<FieldFigures> fields_of(const Dataset& data) {
+  std::vector<FieldFigures> fields;
+  for (const auto& [name, records, read] : components::data::field_counts_of(data)) {
+    fields.push_back({name, records, read});
+  }
+  return fields;
+}
+
 bool has_ids(const Dataset& data) {
   const components::TensorSpec* input = data.signature().find(components::kInput);
   return input != nullptr && input->dtype == components::Dtype::kInt64 && input->shape.size() == 2 &&
@@ -268,7 +277,7 @@ std::optional<DataView> view_data(const resolve::Recipe& recipe, const DataReque
     if (source) of_recipe = source();
     if (diagnostics.has_errors()) return std::nullopt;
   }
-  DataView view{request.data, opened->type, opened->data->describe(), 0, {}};
+  DataView view{request.data, opened->type, opened->data->describe(), 0, {}, {}};
   const Words words(*opened->data, of_recipe);
   if (opened->data->is_stream()) {
     view.size = view_stream(recipe, request, *opened->data, words, view);
@@ -290,6 +299,7 @@ std::optional<DataView> view_data(const resolve::Recipe& recipe, const DataReque
     return std::nullopt;
   }
   if (opened->data->is_stream()) view.size = 0;
+  view.fields = fields_of(*opened->data);
   return view;
 }
 

@@ -57,10 +57,17 @@ struct SampleView {
   static constexpr std::int64_t kNoTarget = -100;
 };
 
+/// A field of the records of a set: `context`, `messages[].thought`.
+struct FieldFigures {
+  std::string name;
+  std::int64_t records = 0, read = 0;  ///< that have something in it, and of them those in which it is read
+};
+
 struct DataView {
   std::string set, type, description;
   std::int64_t size = 0;  ///< samples of the set, or of an epoch with DataRequest::shuffled; 0: a stream
   std::vector<SampleView> samples;
+  std::vector<FieldFigures> fields;  ///< of all records, or of a stream of those that were shown; empty: they have none
 };
 
 /// Padding of the batches of an epoch.
@@ -97,6 +104,7 @@ struct DataStats {
   std::int64_t row_length = 0;                    ///< of `packed`
   std::vector<std::string> columns;               ///< of a table
   std::vector<std::pair<std::string, std::string>> tensors;  ///< of other sets: name, and type and shape
+  std::vector<FieldFigures> fields;                          ///< of the records; empty: they have none
 };
 
 }  // namespace runner::engine

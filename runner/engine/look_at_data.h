@@ -30,6 +30,9 @@ struct OpenedSet {
 std::optional<OpenedSet> open_set(const resolve::Recipe& recipe, const DataRequest& request,
                                   core::Diagnostics& diagnostics);
 
+/// Of the records that were encoded so far.
+std::vector<FieldFigures> fields_of(const components::data::Dataset& data);
+
 /// Whether the input of a set is a sequence of ids.
 bool has_ids(const components::data::Dataset& data);
 

@@ -3,9 +3,9 @@
 #include <utility>
 #include <vector>
 
+#include "components/data/fields/unread_fields.h"
 #include "components/data/language/encoded_text.h"
 #include "components/data/language/messages.h"
-#include "components/data/record/unread_fields.h"
 #include "runner/core/json.h"
 #include "runner/core/node.h"
 #include "runner/core/text/text.h"
@@ -120,8 +120,11 @@ Result<Sequence> ChoiceEncoder::operator()(const std::string& record, std::int64
     right = static_cast<std::int32_t>(number->as_integer());
   }
   all.labels = {right};
-  choices.value().read.push_back(label);
-  all.unread = unread_fields(object, choices.value().read, false);
+  std::vector<std::string>& read = choices.value().read;
+  if (reads_labels_) read.push_back(label);
+  all.fields.add_all(object, read);
+  if (!reads_labels_) read.push_back(label);
+  all.unread = unread_fields(object, read, false);
   return all;
 }
 

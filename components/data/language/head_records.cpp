@@ -58,7 +58,8 @@ class HeadKeys {
           std::pair{"chosen", &columns.chosen}, std::pair{"rejected", &columns.rejected},
           std::pair{"messages", &columns.messages}, std::pair{"role", &columns.role},
           std::pair{"content", &columns.content}, std::pair{"system", &columns.system},
-          std::pair{"tools", &columns.tools}}) {
+          std::pair{"tools", &columns.tools}, std::pair{"instruction", &columns.instruction},
+          std::pair{"input", &columns.input}, std::pair{"output", &columns.output}}) {
       if (*column) refuse_column(name, told(), named());
     }
     if (inputs_.labels == LabelKind::kTags && columns.text_pair) {

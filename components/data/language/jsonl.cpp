@@ -6,12 +6,13 @@
 
 #include "components/data/block_location.h"
 #include "components/data/data.h"
+#include "components/data/fields/odd_roles.h"
 #include "components/data/language/encoded_text.h"
 #include "components/data/language/head_records.h"
+#include "components/data/language/jsonl_keys.h"
 #include "components/data/language/jsonl_record.h"
 #include "components/data/language/recipe_tokenizer.h"
 #include "components/data/language/source_text.h"
-#include "components/data/record/odd_roles.h"
 #include "components/data/record/record_cache.h"
 #include "components/data/record/record_set.h"
 #include "components/data/record/record_stream.h"
@@ -47,10 +48,19 @@ std::size_t common_beginning(const Ids& one, const Ids& other) {
 RecordColumns columns_of(const Config& config) {
   if (!config.columns) return {};
   const auto name = [](const std::optional<std::string>& field) { return field.value_or(""); };
-  RecordColumns columns = {
-      name(config.columns->text),     name(config.columns->prompt), name(config.columns->completion),
-      name(config.columns->messages), name(config.columns->chosen), name(config.columns->rejected),
-      name(config.columns->label),    name(config.columns->system), name(config.columns->tools)};
+  RecordColumns columns;
+  columns.text = name(config.columns->text);
+  columns.prompt = name(config.columns->prompt);
+  columns.completion = name(config.columns->completion);
+  columns.messages = name(config.columns->messages);
+  columns.chosen = name(config.columns->chosen);
+  columns.rejected = name(config.columns->rejected);
+  columns.label = name(config.columns->label);
+  columns.system = name(config.columns->system);
+  columns.tools = name(config.columns->tools);
+  columns.instruction = name(config.columns->instruction);
+  columns.input = name(config.columns->input);
+  columns.output = name(config.columns->output);
   columns.of_messages.role = name(config.columns->role);
   columns.of_messages.content = name(config.columns->content);
   return columns;
@@ -88,7 +98,9 @@ class Encoder {
     const Result<TextRecord> record = parse_text_record(text, columns_);
     if (!record) return record.failure();
     Result<Sequence> encoded = encode(record.value());
-    if (encoded) encoded.value().unread = record.value().unread;
+    if (!encoded) return encoded;
+    encoded.value().unread = record.value().unread;
+    encoded.value().fields = record.value().fields;
     return encoded;
   }
 
@@ -225,7 +237,10 @@ class Encoder {
     const tokenizer::Chat before{{chat.messages.begin(), first}, chat.tools, chat.variables};
     const auto prompt = chat_.value()->render(before, /*answer=*/true);
     if (!prompt || !whole.text.starts_with(prompt.value().text)) return;
-    whole.answers = {{characters(prompt.value().text), characters(whole.text)}};
+    std::size_t begin = characters(prompt.value().text);
+    // A format without a prompt for an answer writes what stands there in front of the answer itself.
+    if (first->role == kAssistant && !whole.answers.empty()) begin = std::max(begin, whole.answers.front().first);
+    whole.answers = {{begin, characters(whole.text)}};
   }
 
   Result<Sequence> conversation(const TextRecord& record) const {
@@ -420,51 +435,6 @@ bool knows_ends(const Config& config, const Result<tokenizer::ChatWriterPtr>& ch
   return false;
 }
 
-/// False, with errors, where the set has keys that say something else than labelled records do: that their completions
-/// are what is learnt, with their ends, and that each is compared with another one of the set.
-bool fits_labels(const Config& config, const Inputs& inputs) {
-  bool fits = true;
-  const auto refuse = [&](const std::string& key, std::string_view value, const std::string& why) {
-    fits = false;
-    inputs.diagnostics.error(location_of(inputs.block, key),
-                             "data." + inputs.name + "." + key + " is " + std::string(value) +
-                                 ", but the loss is of labelled records, " + why,
-                             "remove " + key);
-  };
-  if (config.loss_on == LossOn::kAll || config.loss_on == LossOn::kLast) {
-    refuse("loss_on", to_text(config.loss_on), "of which it learns the completions");
-  }
-  if (config.train_on_eos != TrainOnEos::kTurn) {
-    refuse("train_on_eos", to_text(config.train_on_eos), "of which it learns the completions with their ends");
-  }
-  if (!config.train_on_thinking) {
-    refuse("train_on_thinking", "false", "of which it learns the completions with their thoughts");
-  }
-  if (config.streaming) refuse("streaming", "true", "each of which is compared with another one of the set");
-  if (config.packing) refuse("packing", "true", "each of which is a row of its own");
-  return fits;
-}
-
-/// False, with errors, where the set has keys that a model with an encoder does not ask for.
-bool fits_source(const Config& config, const Inputs& inputs) {
-  bool fits = true;
-  const auto refuse = [&](const std::string& key, const std::string& why) {
-    fits = false;
-    inputs.diagnostics.error(
-        location_of(inputs.block, key),
-        "data." + inputs.name + "." + key + " is set, but the model writes a text of another one" + why,
-        "remove " + key);
-  };
-  if (config.loss_on != LossOn::kCompletion) refuse("loss_on", ", of which all is learnt");
-  if (config.train_on_eos != TrainOnEos::kTurn) refuse("train_on_eos", ", of which all is learnt");
-  if (!config.train_on_thinking) refuse("train_on_thinking", ", of which all is learnt");
-  if (config.chat_format && !config.chat_format->is_null()) refuse("chat_format", ", and no conversation");
-  if (config.roles) refuse("roles", ", and no conversation");
-  if (config.streaming && !inputs.new_rows) refuse("streaming", ", which is read into memory");
-  if (config.packing) refuse("packing", ": a pair of them is a row of its own");
-  return fits;
-}
-
 LongRecord long_record(TooLong word) {
   switch (word) {
     case TooLong::kCut: return LongRecord::kCut;
@@ -479,7 +449,8 @@ std::string text_field_of(const Config& config) {
   if (!config.columns) return "text";
   const auto& names = *config.columns;
   if (names.text) return *names.text;
-  const bool names_others = names.prompt || names.completion || names.messages || names.chosen || names.rejected;
+  const bool names_others = names.prompt || names.completion || names.messages || names.chosen || names.rejected ||
+                            names.instruction || names.input || names.output;
   return names_others ? "" : "text";
 }
 
@@ -495,14 +466,7 @@ std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
   }
   const bool has_head = are_targets(inputs.labels) || have_vectors(inputs.labels);
   if (!(has_head ? fits_head(config, inputs) : fits_no_head(config, inputs))) return nullptr;
-  if (!has_head && config.columns && config.columns->text &&
-      (config.columns->prompt || config.columns->completion || config.columns->messages || config.columns->chosen ||
-       config.columns->rejected)) {
-    inputs.diagnostics.error(location_of(*inputs.block.find("columns"), "text"),
-                             "data." + inputs.name + ".columns names a whole text, and parts of another record",
-                             "remove text, or the others");
-    return nullptr;
-  }
+  if (!has_head && config.columns && !name_one_form(*config.columns, inputs)) return nullptr;
   const bool has_source = inputs.labels == LabelKind::kWritten;
   if (has_source && !fits_source(config, inputs)) return nullptr;
   if (!has_source && config.max_target_len) {
@@ -568,7 +532,11 @@ std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
                     .arrays = true,
                     .questions = inputs.labels == LabelKind::kSpans,
                     .words = inputs.labels == LabelKind::kTags};
-  options.parse_text = [tokenizer = *tokenizer](const std::string& text) { return encoded_text(*tokenizer, text); };
+  options.parse_text = [tokenizer = *tokenizer, field = options.format.text_field](const std::string& text) {
+    auto encoded = encoded_text(*tokenizer, text);
+    if (encoded) encoded.value().fields.add(field, true);
+    return encoded;
+  };
   if (inputs.name == "train") options.if_too_large = "set streaming: true, and training.max_steps";
   if (!config.streaming || inputs.new_rows) return make_record_set(options, inputs);
   options.shuffle_buffer = config.shuffle_buffer.value_or(kShuffleBuffer);

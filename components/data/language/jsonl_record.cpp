@@ -7,8 +7,9 @@
 #include <string_view>
 #include <utility>
 
+#include "components/data/fields/unread_fields.h"
+#include "components/data/language/instruction_record.h"
 #include "components/data/language/messages.h"
-#include "components/data/record/unread_fields.h"
 #include "runner/core/json.h"
 #include "runner/core/node.h"
 
@@ -25,21 +26,19 @@ constexpr const char* kVariables = "chat_template_kwargs";
 constexpr int kDepthMax = 64;
 constexpr std::int64_t kValuesMax = 1'000'000;
 
-/// Alpaca's, of Taori et al. 2023.
-constexpr const char* kAlpacaInput =
-    "Below is an instruction that describes a task, paired with an input that provides further context. Write a "
-    "response "
-    "that appropriately completes the request.\n\n### Instruction:\n";
-constexpr const char* kAlpaca =
-    "Below is an instruction that describes a task. Write a response that appropriately completes the request.\n\n"
-    "### Instruction:\n";
-
 /// Or something that is neither a text nor messages.
 bool is_text(const Node* value) { return value == nullptr || (!value->is_sequence() && !value->is_mapping()); }
 
+/// Adds what the messages of a record do not read, and the fields that they have.
+void add_fields(TextRecord& record, MessagesRead& read) {
+  for (std::string& field : read.unread) record.unread.push_back(std::move(field));
+  for (const std::string& field : read.fields.read) record.fields.add(field, true);
+  for (const std::string& field : read.fields.unread) record.fields.add(field, false);
+}
+
 /// Of a text the message that it is, of a message or a list of them these.
 Result<std::vector<Message>> messages_or_text(const Node& object, const std::string& key, const char* role,
-                                              const MessageNames& names, std::vector<std::string>& unread) {
+                                              const MessageNames& names, TextRecord& record) {
   const Node* value = object.find(key);
   if (is_text(value)) {
     auto text = text_of(object, key);
@@ -48,7 +47,7 @@ Result<std::vector<Message>> messages_or_text(const Node& object, const std::str
   }
   auto read = read_messages(*value, key, names);
   if (!read) return read.failure();
-  for (std::string& field : read.value().unread) unread.push_back(std::move(field));
+  add_fields(record, read.value());
   return std::move(read.value().messages);
 }
 
@@ -80,11 +79,15 @@ Result<TextRecord> completion(const Node& object, const std::string& prompt_key,
     const auto prompt = text_of(object, prompt_key), text = text_of(object, completion_key);
     if (!prompt) return prompt.failure();
     if (!text) return text.failure();
-    return TextRecord{.kind = TextRecord::Kind::kCompletion, .prompt = prompt.value(), .text = text.value()};
+    return TextRecord{.kind = TextRecord::Kind::kCompletion,
+                      .prompt = prompt.value(),
+                      .text = text.value(),
+                      .read = {prompt_key, completion_key},
+                      .fields = {.form = FieldForm::kCompletion}};
   }
-  TextRecord record{.kind = TextRecord::Kind::kMessages};
-  auto prompt = messages_or_text(object, prompt_key, kUser, names, record.unread);
-  auto answer = messages_or_text(object, completion_key, kAssistant, names, record.unread);
+  TextRecord record{.kind = TextRecord::Kind::kMessages, .read = {prompt_key, completion_key}};
+  auto prompt = messages_or_text(object, prompt_key, kUser, names, record);
+  auto answer = messages_or_text(object, completion_key, kAssistant, names, record);
   if (!prompt) return prompt.failure();
   if (!answer) return answer.failure();
   record.messages = std::move(prompt.value());
@@ -93,79 +96,17 @@ Result<TextRecord> completion(const Node& object, const std::string& prompt_key,
   return record;
 }
 
-Result<TextRecord> instruction(const Node& object) {
-  const auto task = text_of(object, "instruction"), output = text_of(object, "output");
-  if (!task) return task.failure();
-  if (!output) return output.failure();
-  const Node* input = object.find("input");
-  std::string given;
-  if (input != nullptr && !input->is_null()) {
-    const auto read = text_of(object, "input");
-    if (!read) return read.failure();
-    given = read.value();
-  }
-  const std::string prompt =
-      (given.empty() ? kAlpaca + task.value() : kAlpacaInput + task.value() + "\n\n### Input:\n" + given) +
-      "\n\n### Response:\n";
-  return TextRecord{.kind = TextRecord::Kind::kCompletion, .prompt = prompt, .text = output.value()};
-}
-
-/// The turns before an instruction, pairs of a question and an answer.
-Result<std::vector<Message>> read_history(const Node& history) {
-  if (!history.is_sequence()) {
-    return Failure{std::string("history is ") + type_of(history) + ", not a list of [question, answer]", ""};
-  }
-  std::vector<Message> turns;
-  for (std::size_t i = 0; i < history.items().size(); ++i) {
-    const Node& turn = history.items()[i];
-    const bool is_pair =
-        turn.is_sequence() && turn.items().size() == 2 && turn.items()[0].is_string() && turn.items()[1].is_string();
-    if (!is_pair) return Failure{"history[" + std::to_string(i) + "] is not [question, answer], two texts", ""};
-    turns.push_back({kUser, turn.items()[0].as_string()});
-    turns.push_back({kAssistant, turn.items()[1].as_string()});
-  }
-  return turns;
-}
-
-Result<TextRecord> instruction_as_chat(const Node& object) {
-  const auto task = text_of(object, "instruction"), output = text_of(object, "output");
-  if (!task) return task.failure();
-  if (!output) return output.failure();
-  TextRecord record{.kind = TextRecord::Kind::kMessages};
-  std::string question = task.value();
-  for (const char* key : {"system", "input"}) {
-    const Node* value = object.find(key);
-    if (value == nullptr || value->is_null()) continue;
-    const auto read = text_of(object, key);
-    if (!read) return read.failure();
-    if (read.value().empty()) continue;
-    if (key == std::string_view("system")) {
-      record.messages.push_back({"system", read.value()});
-    } else {
-      question += (question.empty() ? "" : "\n") + read.value();
-    }
-  }
-  const Node* history = object.find("history");
-  if (history != nullptr && !history->is_null()) {
-    auto turns = read_history(*history);
-    if (!turns) return turns.failure();
-    for (Message& turn : turns.value()) record.messages.push_back(std::move(turn));
-  }
-  record.messages.push_back({"user", std::move(question)});
-  record.messages.push_back({"assistant", output.value()});
-  return record;
-}
-
 Result<TextRecord> conversation(const Node& object, const std::string& key, const RecordColumns& columns) {
   const Node& list = *object.find(key);
   if (list.is_mapping()) return Failure{key + " is an object, not a list of messages", ""};
   auto read = read_messages(list, key, columns.of_messages);
   if (!read) return read.failure();
-  TextRecord record{.kind = TextRecord::Kind::kMessages,
-                    .messages = std::move(read.value().messages),
-                    .unread = std::move(read.value().unread)};
+  TextRecord record{.kind = TextRecord::Kind::kMessages, .messages = std::move(read.value().messages), .read = {key}};
+  add_fields(record, read.value());
   const std::string system_key = columns.system.empty() ? kSystem : columns.system;
   const Node* system = object.find(system_key);
+  record.read.push_back(system_key);
+  record.fields.form = FieldForm::kConversation;
   if (!asks_for_something(system)) return record;
   if (const Message& first = record.messages.front(); first.role == kSystem) {
     if (!system->is_string() || system->as_string() != first.content) record.unread.push_back(system_key);
@@ -270,7 +211,7 @@ std::optional<Failure> read_prompt(TextRecord& record, const Node& object, const
   // Some sets repeat the user's message as a text beside two whole conversations.
   const bool is_whole = record.chosen_messages.front().role != kAssistant;
   if (prompt != nullptr && !(prompt->is_string() && is_whole)) {
-    auto of_prompt = messages_or_text(object, keys.prompt, kUser, names, record.unread);
+    auto of_prompt = messages_or_text(object, keys.prompt, kUser, names, record);
     if (!of_prompt) return of_prompt.failure();
     record.messages = std::move(of_prompt).value();
     // Others repeat all of its messages.
@@ -295,8 +236,8 @@ std::optional<Failure> read_prompt(TextRecord& record, const Node& object, const
 
 Result<TextRecord> message_pair(const Node& object, const PairKeys& keys, const MessageNames& names) {
   TextRecord record{.kind = TextRecord::Kind::kMessagePair};
-  auto chosen = messages_or_text(object, keys.chosen, kAssistant, names, record.unread);
-  auto rejected = messages_or_text(object, keys.rejected, kAssistant, names, record.unread);
+  auto chosen = messages_or_text(object, keys.chosen, kAssistant, names, record);
+  auto rejected = messages_or_text(object, keys.rejected, kAssistant, names, record);
   if (!chosen) return chosen.failure();
   if (!rejected) return rejected.failure();
   record.chosen_messages = std::move(chosen).value();
@@ -306,12 +247,27 @@ Result<TextRecord> message_pair(const Node& object, const PairKeys& keys, const 
   return record;
 }
 
+/// Whether the prompt of a pair has that text.
+bool repeats_text(const TextRecord& record, const Node* field) {
+  if (field == nullptr || !field->is_string()) return false;
+  const std::string& text = field->as_string();
+  return record.prompt.find(text) != std::string::npos ||
+         std::any_of(record.messages.begin(), record.messages.end(),
+                     [&](const Message& message) { return message.content.find(text) != std::string::npos; });
+}
+
 Result<TextRecord> pair(const Node& object, const PairKeys& keys, const MessageNames& names) {
   if (object.find(keys.chosen) == nullptr) return Failure{keys.chosen + " is missing", ""};
   if (object.find(keys.rejected) == nullptr) return Failure{keys.rejected + " is missing", ""};
   const bool are_texts =
       is_text(object.find(keys.chosen)) && is_text(object.find(keys.rejected)) && is_text(object.find(keys.prompt));
-  return are_texts ? text_pair(object, keys) : message_pair(object, keys, names);
+  auto record = are_texts ? text_pair(object, keys) : message_pair(object, keys, names);
+  if (!record) return record;
+  record.value().read = {keys.prompt, keys.chosen, keys.rejected};
+  for (const char* question : {"question", "instruction", "query", "input"}) {
+    if (repeats_text(record.value(), object.find(question))) record.value().read.emplace_back(question);
+  }
+  return record;
 }
 
 /// What the fields of a record are called.
@@ -338,21 +294,32 @@ bool has(const Node& object, const std::string& key) {
 Result<TextRecord> whole_text(const Node& object, const std::string& key) {
   const auto read = text_of(object, key);
   if (!read) return read.failure();
-  return TextRecord{.text = read.value()};
+  return TextRecord{.text = read.value(), .read = {key}};
+}
+
+bool names_instruction(const RecordColumns& columns) {
+  return !columns.instruction.empty() || !columns.input.empty() || !columns.output.empty();
+}
+
+/// As the prompt of Alpaca, or as a conversation.
+Result<TextRecord> instruction(const Node& object, const RecordColumns& columns) {
+  const InstructionKeys keys = InstructionKeys::of(object, columns);
+  return columns.instructions_are_chat ? read_instruction_as_chat(object, keys) : read_instruction(object, keys);
 }
 
 /// The field of a conversation whose last message is the completion; "" for a record of another form.
 std::string labelled_messages(const Node& object, const Names& names, const RecordColumns& columns) {
   if (!columns.messages.empty()) return names.messages;
-  if (has(object, names.pair.prompt) || has(object, names.answer)) return "";
+  if (names_instruction(columns) || has(object, names.pair.prompt) || has(object, names.answer)) return "";
   return has(object, names.messages) ? names.messages : has(object, kShareGpt) ? kShareGpt : "";
 }
 
 /// Without its label.
 Result<TextRecord> labelled_form(const Node& object, const Names& names, const RecordColumns& columns) {
   const std::string messages = labelled_messages(object, names, columns);
-  const bool is_instruction = messages.empty() && columns.prompt.empty() && columns.completion.empty() &&
-                              !has(object, names.pair.prompt) && has(object, "instruction");
+  const bool may_be_instruction = messages.empty() && columns.prompt.empty() && columns.completion.empty() &&
+                                  !has(object, names.pair.prompt) && has(object, "instruction");
+  const bool is_instruction = names_instruction(columns) || may_be_instruction;
   if (messages.empty() && !is_instruction) {
     for (const std::string& key : {names.pair.prompt, names.answer}) {
       if (!has(object, key)) {
@@ -364,9 +331,7 @@ Result<TextRecord> labelled_form(const Node& object, const Names& names, const R
     return completion(object, names.pair.prompt, names.answer, columns.of_messages);
   }
   if (!messages.empty() && !has(object, messages)) return Failure{messages + " is missing", ""};
-  Result<TextRecord> record = !messages.empty()               ? conversation(object, messages, columns)
-                              : columns.instructions_are_chat ? instruction_as_chat(object)
-                                                              : instruction(object);
+  Result<TextRecord> record = is_instruction ? instruction(object, columns) : conversation(object, messages, columns);
   if (!record || record.value().kind != TextRecord::Kind::kMessages) return record;
   const std::vector<Message>& all = record.value().messages;
   if (all.size() < 2 || all.back().role != kAssistant) {
@@ -404,6 +369,7 @@ Result<TextRecord> read_form(const Node& object, const Names& names, const Recor
   const bool is_pair = has(object, names.pair.chosen) || has(object, names.pair.rejected);
   // What is named is meant.
   if (!columns.text.empty()) return whole_text(object, names.text);
+  if (names_instruction(columns)) return instruction(object, columns);
   if (!columns.chosen.empty() || !columns.rejected.empty()) return pair(object, names.pair, columns.of_messages);
   if (!columns.prompt.empty() && columns.completion.empty() && !has(object, names.answer) && is_pair) {
     return pair(object, names.pair, columns.of_messages);
@@ -420,48 +386,15 @@ Result<TextRecord> read_form(const Node& object, const Names& names, const Recor
   if (has(object, names.pair.prompt) || has(object, names.answer)) {
     return completion(object, names.pair.prompt, names.answer, columns.of_messages);
   }
-  if (has(object, "instruction"))
-    return columns.instructions_are_chat ? instruction_as_chat(object) : instruction(object);
+  if (has(object, "instruction")) return instruction(object, columns);
   if (has(object, names.messages)) return conversation(object, names.messages, columns);
   if (has(object, kShareGpt)) return conversation(object, kShareGpt, columns);
   return Failure{
       "has none of the fields text, prompt and completion, chosen and rejected, instruction, messages, "
       "conversations",
-      "name its fields: columns: {text: FIELD}, {prompt: FIELD, completion: FIELD} or {messages: FIELD}"};
-}
-
-/// Whether the prompt of a pair has that text.
-bool repeats_text(const TextRecord& record, const Node* field) {
-  if (field == nullptr || !field->is_string()) return false;
-  const std::string& text = field->as_string();
-  return record.prompt.find(text) != std::string::npos ||
-         std::any_of(record.messages.begin(), record.messages.end(),
-                     [&](const Message& message) { return message.content.find(text) != std::string::npos; });
-}
-
-/// The fields that a record of this kind is made of.
-std::vector<std::string> fields_of(const TextRecord& record, const Node& object, const Names& names,
-                                   const RecordColumns& columns) {
-  const bool is_instruction = columns.instructions_are_chat && columns.messages.empty() && has(object, "instruction");
-  switch (record.kind) {
-    case TextRecord::Kind::kText: return {names.text};
-    case TextRecord::Kind::kCompletion:
-      if (has(object, names.answer)) return {names.pair.prompt, names.answer};
-      return {"instruction", "input", "output"};
-    case TextRecord::Kind::kMessages:
-      if (is_instruction) return {"instruction", "input", "output", "system", "history"};
-      if (record.completion_from > 0 && has(object, names.answer) && columns.messages.empty())
-        return {names.pair.prompt, names.answer};
-      return {has(object, names.messages) ? names.messages : kShareGpt,
-              columns.system.empty() ? kSystem : columns.system};
-    case TextRecord::Kind::kPair:
-    case TextRecord::Kind::kMessagePair: break;
-  }
-  std::vector<std::string> read = {names.pair.prompt, names.pair.chosen, names.pair.rejected};
-  for (const char* question : {"question", "instruction", "query", "input"}) {
-    if (repeats_text(record, object.find(question))) read.emplace_back(question);
-  }
-  return read;
+      "name its fields: columns: {text: FIELD}, {prompt: FIELD, completion: FIELD}, {instruction: FIELD, output: "
+      "FIELD} "
+      "or {messages: FIELD}"};
 }
 
 /// Whether an answer is marked as a bad one, as in data for KTO.
@@ -472,29 +405,29 @@ bool is_bad_answer(const TextRecord& record, const Node& object) {
 }
 
 /// The tools of a conversation whose format writes them, which are then among the fields that are read.
-std::optional<Failure> add_tools(TextRecord& record, const Node& object, const RecordColumns& columns,
-                                 std::vector<std::string>& read) {
+std::optional<Failure> add_tools(TextRecord& record, const Node& object, const RecordColumns& columns) {
   const bool is_chat = record.kind == TextRecord::Kind::kMessages || record.kind == TextRecord::Kind::kMessagePair;
   if (!is_chat || !columns.of_messages.reads || !columns.of_messages.reads("tools")) return std::nullopt;
   const std::string key = columns.tools.empty() ? "tools" : columns.tools;
   auto tools = read_tools(object, key);
   if (!tools) return tools.failure();
   record.tools = std::move(tools.value());
-  read.push_back(key);
+  record.read.push_back(key);
   return std::nullopt;
 }
 
 /// What a record says to the chat template, which is then among the fields that are read.
-std::optional<Failure> add_variables(TextRecord& record, const Node& object, const RecordColumns& columns,
-                                     std::vector<std::string>& read) {
+std::optional<Failure> add_variables(TextRecord& record, const Node& object, const RecordColumns& columns) {
   const Node* given = object.find(kVariables);
   const bool is_chat = record.kind == TextRecord::Kind::kMessages || record.kind == TextRecord::Kind::kMessagePair;
   if (!is_chat || given == nullptr || given->is_null()) return std::nullopt;
   if (!given->is_mapping()) return Failure{std::string(kVariables) + " is " + type_of(*given) + ", not an object", ""};
-  read.emplace_back(kVariables);
+  record.read.emplace_back(kVariables);
   Node variables = Node::mapping();
   for (const Node::Entry& entry : given->entries()) {
-    if (columns.of_messages.reads && columns.of_messages.reads(entry.key)) {
+    const bool is_read = columns.of_messages.reads && columns.of_messages.reads(entry.key);
+    if (asks_for_something(&entry.value)) record.fields.add(std::string(kVariables) + "." + entry.key, is_read);
+    if (is_read) {
       variables.set(entry.key, entry.value);
     } else if (asks_for_something(&entry.value)) {
       record.unread.push_back(std::string(kVariables) + "." + entry.key);
@@ -502,6 +435,26 @@ std::optional<Failure> add_variables(TextRecord& record, const Node& object, con
   }
   record.variables = std::move(variables);
   return std::nullopt;
+}
+
+/// What else the record has: of this what means something, and all for the list of its fields.
+void add_unread(TextRecord& record, const Node& object, const RecordColumns& columns) {
+  const bool chosen_by_form = columns.text.empty() && columns.prompt.empty() && columns.completion.empty() &&
+                              columns.messages.empty() && columns.chosen.empty() && columns.rejected.empty() &&
+                              !names_instruction(columns) && !columns.labelled;
+  const std::vector<std::string> not_used = record.unread;
+  for (std::string& field : unread_fields(object, record.read, chosen_by_form)) {
+    record.unread.push_back(std::move(field));
+  }
+  // Who names the field of an instruction may not know that some records have more to it.
+  const bool is_instruction = columns.prompt == "instruction" || columns.prompt == "question";
+  const Node* more = object.find("input");
+  if (is_instruction && asks_for_something(more) && !repeats_text(record, more)) record.unread.emplace_back("input");
+  std::vector<std::string> read = record.read;
+  std::erase_if(read, [&](const std::string& field) {
+    return std::find(not_used.begin(), not_used.end(), field) != not_used.end();
+  });
+  record.fields.add_all(object, read);
 }
 
 }  // namespace
@@ -526,27 +479,15 @@ Result<TextRecord> parse_text_record(const std::string& line, const RecordColumn
     return Failure{"label is false: a bad answer would be learnt as a good one",
                    "use loss: kto, which learns from both, or leave such records out: on_bad_record: skip"};
   }
-  std::vector<std::string> read = fields_of(record.value(), object, names, columns);
-  if (columns.labelled && !record.value().is_pair()) read.push_back(names.label);
-  if (auto wrong = add_tools(record.value(), object, columns, read)) return *wrong;
+  if (columns.labelled && !record.value().is_pair()) record.value().read.push_back(names.label);
+  if (auto wrong = add_tools(record.value(), object, columns)) return *wrong;
   // A good answer is learnt as one.
   if (const Node* label = object.find("label");
       label != nullptr && label->is_bool() && label->as_bool() && record.value().kind != TextRecord::Kind::kText) {
-    read.emplace_back("label");
+    record.value().read.emplace_back("label");
   }
-  if (auto wrong = add_variables(record.value(), object, columns, read)) return *wrong;
-  const bool chosen_by_form = columns.text.empty() && columns.prompt.empty() && columns.completion.empty() &&
-                              columns.messages.empty() && columns.chosen.empty() && columns.rejected.empty() &&
-                              !columns.labelled;
-  for (std::string& field : unread_fields(object, read, chosen_by_form)) {
-    record.value().unread.push_back(std::move(field));
-  }
-  // Who names the field of an instruction may not know that some records have more to it.
-  const bool is_instruction = columns.prompt == "instruction" || columns.prompt == "question";
-  const Node* more = object.find("input");
-  if (is_instruction && asks_for_something(more) && !repeats_text(record.value(), more)) {
-    record.value().unread.emplace_back("input");
-  }
+  if (auto wrong = add_variables(record.value(), object, columns)) return *wrong;
+  add_unread(record.value(), object, columns);
   return record;
 }
 

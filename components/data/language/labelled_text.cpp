@@ -6,10 +6,10 @@
 #include <string_view>
 #include <utility>
 
+#include "components/data/fields/unread_fields.h"
 #include "components/data/label/label_table.h"
 #include "components/data/language/encoded_text.h"
 #include "components/data/language/messages.h"
-#include "components/data/record/unread_fields.h"
 #include "components/tensor/tensor_spec.h"
 #include "runner/core/json.h"
 #include "runner/core/node.h"
@@ -173,12 +173,16 @@ Result<Sequence> LabelledTextEncoder::operator()(const std::string& text, std::i
   if (!found) return found.failure();
   const Fields& fields = found.value();
   std::vector<std::string> read = {fields.text, fields.pair, fields.label};
+  FieldUse all;
+  all.add_all(record,
+              {fields.text, fields.has_pair ? fields.pair : fields.text, reads_labels_ ? fields.label : fields.text});
   // Who names the label means no other one.
   if (!columns_.label.empty() || !reads_labels_) read.insert(read.end(), kLabels.begin(), kLabels.end());
   if (kind_ == LabelKind::kTags) {
     auto sequence = tagged(record, fields);
     if (!sequence) return sequence;
     for (std::string& field : unread_fields(record, read, false)) sequence.value().unread.push_back(std::move(field));
+    sequence.value().fields = std::move(all);
     return sequence;
   }
   const auto first = text_of(record, fields.text);
@@ -192,6 +196,7 @@ Result<Sequence> LabelledTextEncoder::operator()(const std::string& text, std::i
   auto sequence = encoded_whole(*tokenizer_, first.value(), second ? &*second : nullptr, max_length_);
   if (!sequence) return sequence;
   sequence.value().unread = unread_fields(record, read, false);
+  sequence.value().fields = std::move(all);
   if (!reads_labels_) return sequence;
   const Node& label = *record.find(fields.label);
   auto given = label_texts(label, kind_, fields.label);

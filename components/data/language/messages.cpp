@@ -5,7 +5,7 @@
 #include <optional>
 #include <utility>
 
-#include "components/data/record/unread_fields.h"
+#include "components/data/fields/unread_fields.h"
 #include "runner/core/json.h"
 #include "runner/core/text/utf8.h"
 
@@ -27,7 +27,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 2> kSpeakers
 constexpr std::array<std::pair<std::string_view, std::string_view>, 2> kToolSpeakers = {
     {{"observation", "tool"}, {kFunctionCall, kAssistant}}};
 /// What says whether an answer is learnt, of OpenAI, LLaMA-Factory and others.
-constexpr std::array<std::string_view, 4> kLearnt = {"weight", "loss_weight", "train", "training"};
+constexpr std::array<std::string_view, 5> kLearnt = {"weight", "loss_weight", "train", "training", "loss"};
 /// Names of one field, as templates are given it.
 constexpr std::array<std::string_view, 3> kReasoning = {"reasoning_content", "thinking", "reasoning"};
 
@@ -138,10 +138,13 @@ class Reader {
   std::optional<Failure> read_fields(const Node& item, const std::string& role_key, const std::string& content_key,
                                      Message& message) {
     for (const Node::Entry& entry : item.entries()) {
+      if (!asks_for_something(&entry.value)) continue;
       const bool is_known = entry.key == role_key || entry.key == content_key || is_one_of(entry.key, kLearnt);
-      if (is_known || !asks_for_something(&entry.value)) continue;
       const bool is_old_call = entry.key == kFunctionCall;
-      if (reads(entry.key) || (is_old_call && reads(kToolCalls))) {
+      const bool is_written = !is_known && (reads(entry.key) || (is_old_call && reads(kToolCalls)));
+      read_.fields.add(key_ + "[]." + entry.key, is_known || is_written);
+      if (is_known) continue;
+      if (is_written) {
         if (auto wrong = bad_call(entry)) return wrong;
         if (!message.fields.is_mapping()) message.fields = Node::mapping();
         if (is_old_call && !reads(entry.key)) {
@@ -174,30 +177,28 @@ class Reader {
     return std::nullopt;
   }
 
-  /// Arguments that are the text of an object are that object, as templates write it; a call is one of a function.
+  /// A call is one of a function. Its arguments stay what they are, an object or a text: templates tell them apart.
   static Node call_of(const Node& call) {
     if (!call.is_mapping()) return call;
     Node made = Node::mapping();
-    const auto with_object = [](const Node& function) {
-      Node whole = Node::mapping();
-      for (const Node::Entry& entry : function.entries()) {
-        if (entry.value.is_null()) continue;
-        std::optional<Node> arguments;
-        if (entry.key == "arguments" && entry.value.is_string()) arguments = parsed(entry.value.as_string());
-        whole.set(entry.key, arguments && arguments->is_mapping() ? *arguments : entry.value);
-      }
-      return whole;
-    };
     const Node* function = given(call, "function");
     if (function == nullptr || !function->is_mapping()) {
       made.set("type", Node::string("function"));
-      made.set("function", with_object(call));
+      made.set("function", without_nulls(call));
       return made;
     }
     for (const Node::Entry& entry : call.entries()) {
-      if (!entry.value.is_null()) made.set(entry.key, entry.key == "function" ? with_object(*function) : entry.value);
+      if (!entry.value.is_null()) made.set(entry.key, entry.key == "function" ? without_nulls(*function) : entry.value);
     }
     return made;
+  }
+
+  static Node without_nulls(const Node& function) {
+    Node whole = Node::mapping();
+    for (const Node::Entry& entry : function.entries()) {
+      if (!entry.value.is_null()) whole.set(entry.key, entry.value);
+    }
+    return whole;
   }
 
   static Node calls_of(const Node& calls) {

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "components/data/fields/field_counts.h"
 #include "components/tokenizer/chat/chat_format.h"
 #include "runner/core/node.h"
 #include "runner/core/result.h"
@@ -23,6 +24,7 @@ struct MessageNames {
 struct MessagesRead {
   std::vector<tokenizer::Message> messages;
   std::vector<std::string> unread;  ///< fields with a meaning that the chat format leaves out: `messages[].name`
+  FieldUse fields;                  ///< all that the messages have
 };
 
 /// Reads a list of messages, or a single one: OpenAI's, whose content may be a list of parts, or ShareGPT's. What is

@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "components/data/fields/unread_fields.h"
 #include "components/data/language/messages.h"
-#include "components/data/record/unread_fields.h"
 #include "runner/core/json.h"
 #include "runner/core/text/text.h"
 #include "runner/core/text/utf8.h"
@@ -77,6 +77,7 @@ Result<QuestionEncoder::Record> QuestionEncoder::read(const Node& object) const 
     record.id = id->is_string() ? id->as_string() : id->scalar_text();
   }
   record.unread = unread_fields(object, {question, context, answers}, false);
+  record.fields.add_all(object, {question, context, options_.reads_answers ? answers : question, "id"});
   if (!options_.reads_answers && !has(object, answers)) return record;
   const auto refuse = [&answers](const std::string& what) {
     return Failure{answers + what,
@@ -184,6 +185,7 @@ Result<Sequence> QuestionEncoder::operator()(const std::string& text, std::int64
   sequence.given = {std::move(record.value().id), std::move(record.value().context)};
   for (Answer& answer : record.value().answers) sequence.given.push_back(std::move(answer.text));
   sequence.unread = std::move(record.value().unread);
+  sequence.fields = std::move(record.value().fields);
   return windows;
 }
 

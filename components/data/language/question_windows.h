@@ -43,6 +43,7 @@ class QuestionEncoder {
     std::string id, question, context;
     std::vector<Answer> answers;
     std::vector<std::string> unread;
+    FieldUse fields;
   };
   runner::core::Result<Record> read(const runner::core::Node& object) const;
   runner::core::Result<Sequence> windows_of(const Record& record) const;

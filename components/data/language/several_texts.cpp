@@ -6,10 +6,10 @@
 #include <utility>
 #include <vector>
 
+#include "components/data/fields/unread_fields.h"
 #include "components/data/label/label_table.h"
 #include "components/data/language/encoded_text.h"
 #include "components/data/language/messages.h"
-#include "components/data/record/unread_fields.h"
 #include "runner/core/json.h"
 #include "runner/core/node.h"
 #include "runner/core/text/text.h"
@@ -100,7 +100,7 @@ Result<Sequence> SeveralTextsEncoder::operator()(const std::string& record, std:
     texts.push_back(std::move(sequence.value()));
   }
   Sequence all = texts_of(texts);
-  std::vector<std::string> read = fields.value();
+  std::vector<std::string> read = fields.value(), used = read;
   // A pair that a label calls unlike would be learnt as one that is alike.
   if (has_scores_ || !reads_scores_) read.insert(read.end(), kScores.begin(), kScores.end());
   if (has_scores_ && reads_scores_) {
@@ -116,8 +116,10 @@ Result<Sequence> SeveralTextsEncoder::operator()(const std::string& record, std:
     if (!given) return given.failure();
     all.given.push_back(std::move(given.value()));
     read.push_back(score);
+    used.push_back(score);
   }
   all.unread = unread_fields(object, read, false);
+  all.fields.add_all(object, used);
   return all;
 }
 

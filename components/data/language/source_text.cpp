@@ -32,6 +32,8 @@ Result<Sequence> SourceTextEncoder::operator()(const std::string& record, std::i
   sequence.decoder = decoder_input_of(sequence.labels, decoder_);
   sequence.whole_decoder = target.value().whole;
   sequence.unread = text.value().unread;
+  sequence.fields = text.value().fields;
+  sequence.fields.form = FieldForm::kInstruction;  // there is no chat format
   return sequence;
 }
 

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <optional>
 
-#include "components/data/csv_file.h"
+#include "components/data/csv/csv_file.h"
 #include "components/data/data.h"
 #include "components/data/record/record_encoder.h"
 

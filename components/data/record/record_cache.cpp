@@ -135,7 +135,7 @@ class Reader {
 
 /// Both directions list the fields of a record once. A field that is new belongs here.
 static_assert(sizeof(Sequence) ==
-              7 * sizeof(std::vector<std::int32_t>) + 4 * sizeof(std::size_t) + 3 * sizeof(std::vector<std::string>));
+              7 * sizeof(std::vector<std::int32_t>) + 5 * sizeof(std::size_t) + 5 * sizeof(std::vector<std::string>));
 template <typename Visitor, typename Record, typename Failure, typename Flag>
 void visit(Visitor& visitor, Record& record, Failure& failure, Flag& failed) {
   visitor.number(record.place.file);
@@ -159,6 +159,9 @@ void visit(Visitor& visitor, Record& record, Failure& failure, Flag& failed) {
   visitor.number(record.sequence.whole_decoder);
   visitor.list(record.sequence.odd_roles);
   visitor.list(record.sequence.unread);
+  visitor.list(record.sequence.fields.read);
+  visitor.list(record.sequence.fields.unread);
+  visitor.number(record.sequence.fields.form);
   visitor.number(record.length);
   visitor.number(record.id_max);
   visitor.number(record.type_max);

@@ -35,6 +35,9 @@ EncodedRecord RecordEncoder::encode(const RecordText& record) const {
   }
   encoded.sequence = std::move(sequence).value();
   Sequence& its = encoded.sequence;
+  if (record.left_out != nullptr) {
+    for (const std::string& column : *record.left_out) its.fields.add(column, false);
+  }
   for (const auto* list : {&its.input, &its.decoder}) encoded.id_max = largest(*list, encoded.id_max);
   if (!are_numbers(options_.labels)) encoded.id_max = largest(its.labels, encoded.id_max);
   encoded.type_max = largest(its.types, 0);
@@ -108,16 +111,17 @@ RecordEncoder::Fate RecordLedger::take(const RecordEncoder& encoder, const Encod
   return fate;
 }
 
-RecordNotes::News RecordNotes::add(const RecordEncoder& encoder, const EncodedRecord& record) {
+RecordNotes::News RecordNotes::add(const RecordEncoder& encoder, const EncodedRecord& record, bool again) {
   ++records_;
   News news;
   const Sequence& sequence = record.sequence;
+  if (!again) fields_.add(sequence.fields);
   if (sequence.odd_roles.empty() && sequence.unread.empty()) return news;
   const std::string where = encoder.where(record.place);
   for (const std::string& role : sequence.odd_roles) {
     if (roles_.add(role)) news.roles.push_back(ToldRoles::warning(where, role));
   }
-  news.fields = unread_.add(sequence.unread, where);
+  news.fields = unread_.add(sequence.unread, where, sequence.fields.form);
   return news;
 }
 

@@ -5,13 +5,14 @@
 #include <string>
 #include <vector>
 
-#include "components/data/record/odd_roles.h"
+#include "components/data/fields/field_counts.h"
+#include "components/data/fields/odd_roles.h"
+#include "components/data/fields/unread_fields.h"
 #include "components/data/record/record_counts.h"
 #include "components/data/record/record_options.h"
 #include "components/data/record/record_order.h"
 #include "components/data/record/sequence.h"
 #include "components/data/record/skipped_records.h"
-#include "components/data/record/unread_fields.h"
 #include "runner/core/result.h"
 
 namespace components::data {
@@ -96,14 +97,17 @@ class RecordNotes {
     std::vector<runner::core::Failure> roles;  ///< messages and hints
     std::vector<std::string> fields;           ///< that are not read
   };
-  News add(const RecordEncoder& encoder, const EncodedRecord& record);
+  /// `again`: it was counted in a pass before, and its fields are not counted.
+  News add(const RecordEncoder& encoder, const EncodedRecord& record, bool again = false);
   std::int64_t records() const { return records_; }
   const UnreadFields& unread() const { return unread_; }
+  const FieldCounts& fields() const { return fields_; }
 
  private:
   std::int64_t records_ = 0;
   ToldRoles roles_;
   UnreadFields unread_;
+  FieldCounts fields_;
 };
 
 }  // namespace components::data

@@ -73,7 +73,10 @@ std::optional<RecordText> RecordOrder::read_line() {
     while (const std::optional<std::string_view> line = source_->next()) {
       const std::int64_t offset = std::exchange(line_, source_->end()).offset;
       if (is_blank(*line)) continue;
-      return RecordText{{file, source_->number(), offset, checksum_of(*line)}, std::string(*line), source_->is_text()};
+      return RecordText{{file, source_->number(), offset, checksum_of(*line)},
+                        std::string(*line),
+                        source_->is_text(),
+                        source_->left_out()};
     }
   }
   return std::nullopt;
@@ -148,7 +151,7 @@ std::vector<RecordText> RecordOrder::read(std::span<const RecordPlace> places) c
     const bool is_there = source->end().offset == place.offset;
     const std::optional<std::string_view> line = is_there ? source->next() : std::nullopt;
     if (!line || checksum_of(*line) != place.checksum) throw_changed(path, place.number);
-    records[index] = {place, std::string(*line), source->is_text()};
+    records[index] = {place, std::string(*line), source->is_text(), source->left_out()};
   }
   return records;
 }

@@ -24,7 +24,8 @@ struct RecordPlace {
 struct RecordText {
   RecordPlace place;
   std::string text;
-  bool is_text = false;  ///< not a mapping of JSON: RecordSource::is_text()
+  bool is_text = false;                                           ///< not a mapping of JSON: RecordSource::is_text()
+  std::shared_ptr<const std::vector<std::string>> left_out = {};  ///< RecordSource::left_out()
 };
 
 /// Of all files together. RunError as RecordSource.

@@ -84,6 +84,7 @@ class Reader {
                      .dropped = counts.dropped,
                      .skipped = counts.skipped,
                      .reasons = ledger_.skipped().reasons()};
+    read_.fields = notes_.fields().list();
     return std::move(read_);
   }
 

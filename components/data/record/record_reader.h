@@ -18,6 +18,7 @@ struct RecordsRead : SequenceRows {
   std::int64_t id_max = 0, type_max = 0;   ///< of ids that files hold: of all records, whatever the split
   std::int64_t bytes = 0;                  ///< of the files, unpacked
   Account account;                         ///< of the split
+  std::vector<FieldCount> fields;          ///< of the records of the split
   std::optional<TensorSpec> label_target;  ///< where labels are numbers of a record
   std::int64_t class_count = 0;            ///< of labels that are classes
   std::shared_ptr<Questions> questions;    ///< of kSpans that are texts

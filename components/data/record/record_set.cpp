@@ -164,6 +164,7 @@ class RecordSet final : public TokenizedSet {
   }
 
   Account account() const override { return content_.account; }
+  std::vector<FieldCount> field_counts() const override { return content_.fields; }
 
   std::string class_name(std::int64_t number) const override {
     const auto& names = content_.class_names;

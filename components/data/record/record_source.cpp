@@ -6,9 +6,9 @@
 
 #include "components/data/csv/conll_rows.h"
 #include "components/data/csv/csv_rows.h"
+#include "components/data/fields/unread_fields.h"
 #include "components/data/label/squad_file.h"
 #include "components/data/record/array_records.h"
-#include "components/data/record/unread_fields.h"
 #include "components/data/text_utils.h"
 #include "runner/core/error.h"
 #include "runner/core/node.h"
@@ -90,6 +90,11 @@ class TableRecords final : public RecordSource {
   TableRecords(const std::string& path, const Place& start, const std::string& text_field)
       : path_(path), file_(open_table(path)), row_(start.offset) {
     if (!text_field.empty() && has_texts_alone(*file_, text_field)) {
+      auto beside = std::make_shared<std::vector<std::string>>();
+      for (const runner::core::TableColumn& column : file_->columns()) {
+        if (column.name != text_field) beside->push_back(column.name);
+      }
+      left_out_ = std::move(beside);
       file_->choose({text_field}).value();
       has_texts_ = true;
     }
@@ -113,6 +118,7 @@ class TableRecords final : public RecordSource {
   }
 
   bool is_text() const override { return is_text_; }
+  std::shared_ptr<const std::vector<std::string>> left_out() const override { return is_text_ ? left_out_ : nullptr; }
   std::int64_t number() const override { return row_; }
   Place end() const override { return {row_, row_}; }
   bool is_far(std::int64_t offset) const override { return offset - row_ > kRowGapMax; }
@@ -129,6 +135,7 @@ class TableRecords final : public RecordSource {
   std::unique_ptr<TableFile> file_;
   std::int64_t row_;
   bool has_texts_ = false, is_text_ = false;
+  std::shared_ptr<const std::vector<std::string>> left_out_;
   std::unique_ptr<TableRows> rows_;  // with row_, or behind those that have it
   std::string line_;
 };

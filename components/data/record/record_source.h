@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "runner/core/platform/line_source.h"
 
@@ -35,7 +36,9 @@ class RecordSource {
   /// The next line or row, until the next call; nothing at the end of the file. A line may be blank, which is no
   /// record.
   virtual std::optional<std::string_view> next() = 0;
-  virtual bool is_text() const = 0;         ///< it is the text of its `text_field` and not a mapping of JSON
+  virtual bool is_text() const = 0;  ///< it is the text of its `text_field` and not a mapping of JSON
+  /// Where is_text(): the columns beside it, which are not read; else null.
+  virtual std::shared_ptr<const std::vector<std::string>> left_out() const { return nullptr; }
   virtual std::int64_t number() const = 0;  ///< of it, from 1
   virtual Place end() const = 0;            ///< of it, where the next one begins
   /// Whether it takes less time to open the file at an offset, behind end(), than to read up to it.

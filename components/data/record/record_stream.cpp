@@ -69,17 +69,17 @@ struct Recipe {
   }
 
   /// Tells of what a record holds and is not used as its author may think, once of a kind: how many there are is known
-  /// when all are read. Called by all that encode.
-  void tell(const EncodedRecord& record) const {
+  /// when all are read. Called by all that encode. `pass`: over the files, from 0.
+  void tell(const EncodedRecord& record, std::int64_t pass) const {
     const std::lock_guard lock(telling);
-    auto [roles, fields] = notes.add(encoder, record);
+    auto [roles, fields] = notes.add(encoder, record, pass > 0);
     const auto warn = [this](const std::string& message, const std::string& hint) {
       runner::core::log_warning(encoder.set() + ": " + message + "; " + hint);
     };
     for (const runner::core::Failure& role : roles) warn(role.message, role.hint);
     std::erase_if(fields, [this](const std::string& field) { return told_before.contains(field); });
     if (fields.empty()) return;
-    warn(UnreadFields::text_of_first(fields, encoder.where(record.place)), UnreadFields::hint());
+    warn(UnreadFields::text_of_first(fields, encoder.where(record.place)), notes.unread().hint(fields));
   }
 
   /// Stream::unread().
@@ -87,6 +87,11 @@ struct Recipe {
     const std::lock_guard lock(telling);
     const std::string text = notes.unread().text();
     return text.empty() ? "" : "of " + counted_large(notes.records(), "record", "records") + " not read are " + text;
+  }
+
+  std::vector<FieldCount> field_counts() const {
+    const std::lock_guard lock(telling);
+    return notes.fields().list();
   }
 
   std::set<std::string> told_before;  ///< unread fields of the first records
@@ -136,7 +141,7 @@ class RowSample final : public Stream::Sample {
     if (!record_) return encoded_;
     const RecordEncoder& encoder = recipe_->encoder;
     EncodedRecord one = recipe_->encode(*record_);
-    if (tells && !one.failure) recipe_->tell(one);
+    if (tells && !one.failure) recipe_->tell(one, pass_);
     if (encoder.fate_of(one) != RecordEncoder::Fate::kUsed) encoder.refuse(one);
     return {std::move(one)};
   }
@@ -258,7 +263,7 @@ class RecordStream final : public Stream {
     ready_pass_ = pass_;
     if (const std::optional<RecordText> record = order_.next()) {
       EncodedRecord encoded = recipe_->encode(*record);
-      if (!encoded.failure) recipe_->tell(encoded);
+      if (!encoded.failure) recipe_->tell(encoded, pass_);
       const RecordEncoder::Fate fate = ledger_.take(recipe_->encoder, encoded);
       if (fate == RecordEncoder::Fate::kRefused) recipe_->encoder.refuse(encoded);
       if (!ledger_.new_reason().empty()) {
@@ -323,6 +328,7 @@ class StreamedRecords final : public TokenizedSet {
   }
   std::int64_t records() const override { return 0; }
   std::int64_t memory_bytes() const override { return recipe_->buffer_bytes; }
+  std::vector<FieldCount> field_counts() const override { return recipe_->field_counts(); }
 
  private:
   std::shared_ptr<const Recipe> recipe_;

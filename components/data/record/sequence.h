@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "components/data/data.h"
+#include "components/data/fields/field_counts.h"
 #include "runner/core/node.h"
 #include "runner/core/result.h"
 
@@ -34,6 +35,7 @@ struct Sequence {
   std::int64_t whole_decoder = 0;      ///< the same of `decoder`
   std::vector<std::string> odd_roles;  ///< of a conversation, those that may be misspelt
   std::vector<std::string> unread;     ///< fields of its record that mean something and are not read
+  FieldUse fields;                     ///< all of its record
 
   bool is_pair() const { return rejected_at > 0; }
   std::int64_t longest() const;         ///< of input and decoder, before it was cut

@@ -7,12 +7,13 @@
 #include <vector>
 
 #include "components/data/data.h"
+#include "components/data/field_count.h"
 #include "components/data/record/record_options.h"
 
 namespace components::data {
 
 /// What all sets of files of ids or texts have in common: their files, and the tokenizer that shows their ids.
-class TokenizedSet : public Dataset {
+class TokenizedSet : public Dataset, public CountsFields {
  public:
   explicit TokenizedSet(const RecordSetOptions& options);
 

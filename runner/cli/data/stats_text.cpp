@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "runner/cli/data/fields_text.h"
 #include "runner/cli/data/view_text.h"
 #include "runner/core/node.h"
 #include "runner/core/text/text.h"
@@ -119,6 +120,10 @@ std::string stats_text(const engine::DataStats& stats, const terminal::Terminal&
   if (stats.skipped > 0) {
     rows.add("skipped", core::with_commas(stats.skipped) + ": " + core::escape_for_terminal(stats.reasons));
   }
+  if (!stats.fields.empty()) {
+    rows.add("fields read", fields_text(stats.fields, true));
+    rows.add("fields not read", fields_text(stats.fields, false));
+  }
   if (stats.vocabulary > 0) {
     rows.count("tokens", stats.tokens);
     if (stats.target_tokens > 0 || stats.classes.empty()) {
@@ -156,6 +161,7 @@ std::string stats_json(const engine::DataStats& stats) {
   }
   node.set("skipped_reasons", Node::string(stats.reasons));
   if (stats.is_part) node.set("is_part", Node::boolean(true));
+  if (!stats.fields.empty()) node.set("fields", fields_node(stats.fields));
   if (stats.vocabulary == 0) {
     Node tensors = Node::mapping();
     std::vector<Node> columns;

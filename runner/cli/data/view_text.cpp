@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "runner/cli/data/fields_text.h"
 #include "runner/core/node.h"
 #include "runner/core/text/text.h"
 #include "runner/core/text/utf8.h"
@@ -326,6 +327,10 @@ std::string source_text(const SamplePart& part) {
 
 std::string view_text(const engine::DataView& view, const ViewStyle& style) {
   std::string text = "data." + view.set + ": " + view.type + ", " + core::escape_for_terminal(view.description) + "\n";
+  if (!view.fields.empty()) {
+    text += "fields read: " + fields_text(view.fields, true) + "\nfields not read: " + fields_text(view.fields, false) +
+            "\n";
+  }
   for (const SampleView& sample : view.samples) {
     text += "\n" + (sample.ids.empty() ? fields_text(sample) : sequence_text(sample, style));
   }
@@ -337,8 +342,9 @@ std::string view_json(const engine::DataView& view) {
   for (const SampleView& sample : view.samples) {
     samples += (samples.empty() ? "\n" : ",\n") + core::to_json(sample_node(sample), -1);
   }
+  const std::string fields = view.fields.empty() ? "" : ", \"fields\": " + core::to_json(fields_node(view.fields), -1);
   return "{\"set\": " + core::json_quote(view.set) + ", \"type\": " + core::json_quote(view.type) +
-         ", \"size\": " + (view.size > 0 ? std::to_string(view.size) : "null") + ", \"samples\": [" + samples +
+         ", \"size\": " + (view.size > 0 ? std::to_string(view.size) : "null") + fields + ", \"samples\": [" + samples +
          "\n]}\n";
 }
 

@@ -93,7 +93,7 @@ class Chooser {
       found = preferences();
       for (const auto look :
            {&Chooser::answers, &Chooser::choices, &Chooser::vectors, &Chooser::feedback, &Chooser::chat, &Chooser::tags,
-            &Chooser::labelled, &Chooser::completion, &Chooser::unclear, &Chooser::text}) {
+            &Chooser::instruction, &Chooser::labelled, &Chooser::completion, &Chooser::unclear, &Chooser::text}) {
         if (!found && !failure_) found = (this->*look)();
       }
     } else {
@@ -248,13 +248,24 @@ class Chooser {
     return std::nullopt;
   }
 
+  /// Alpaca's form, or Dolly's, where no other column is named.
+  Found instruction() {
+    if (find(fields_, "instruction") == nullptr || !request_.columns.empty()) return std::nullopt;
+    for (const auto& [input, output] : {Pair{"input", "output"}, Pair{"context", "response"}}) {
+      const FieldFacts* answer = find(fields_, std::string(output));
+      if (answer == nullptr || !answer->all(answer->texts)) continue;
+      const bool has_input = find(fields_, std::string(input)) != nullptr;
+      return Task{.kind = Kind::kCompletion,
+                  .of = "instruction, " + (has_input ? std::string(input) + ", " : "") + std::string(output)};
+    }
+    return std::nullopt;
+  }
+
   Found completion() {
     Task task{.kind = Kind::kCompletion};
     const FieldFacts *prompt = field_of("prompt"), *answer = field_of("completion");
-    const FieldFacts *instruction = find(fields_, "instruction"), *output = find(fields_, "output");
-    if (prompt == nullptr && answer == nullptr && instruction != nullptr && output != nullptr) {
-      task.of = find(fields_, "input") != nullptr ? "instruction, input, output" : "instruction, output";
-      return task;
+    if (prompt == nullptr && answer == nullptr) {
+      if (Found found = instruction()) return found;
     }
     for (const Pair& names : kAnswers) {
       const FieldFacts *first = find(fields_, std::string(names.first)),

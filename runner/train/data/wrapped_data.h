@@ -7,12 +7,13 @@
 #include <vector>
 
 #include "components/data/data.h"
+#include "components/data/field_count.h"
 #include "components/data/stream.h"
 
 namespace runner::train {
 
 /// Another data set, of which a class that derives from this one changes something.
-class WrappedData : public components::data::Dataset {
+class WrappedData : public components::data::Dataset, public components::data::CountsFields {
  public:
   explicit WrappedData(std::shared_ptr<components::data::Dataset> set) : set_(std::move(set)) {}
 
@@ -46,6 +47,9 @@ class WrappedData : public components::data::Dataset {
   std::int64_t records() const override { return set_->records(); }
   std::vector<components::data::Part> parts_of(std::int64_t index) const override { return set_->parts_of(index); }
   components::data::Account account() const override { return set_->account(); }
+  std::vector<components::data::FieldCount> field_counts() const override {
+    return components::data::field_counts_of(*set_);
+  }
   std::shared_ptr<const components::tokenizer::Tokenizer> tokenizer() const override { return set_->tokenizer(); }
   std::int64_t predicted_positions(std::int64_t index) const override { return set_->predicted_positions(index); }
   const components::data::Questions* questions() const override { return set_->questions(); }

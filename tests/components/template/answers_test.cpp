@@ -78,6 +78,57 @@ TEST_CASE("an end of the text in place of the prompt is the end of the last answ
         Texts{"a<end>"});
 }
 
+TEST_CASE("of a template without a generation prompt what stands in front of the answer's text is not learned",
+          "[template]") {
+  const std::string turns = "{% for m in messages %}<{{ m.role }}>\n{{ m.content }}<end>\n{% endfor %}";
+  CHECK(learned(turns, kTurns) == Texts{"b<end>\n", "d<end>\n"});
+  CHECK(learned("<s>" + turns + "</s>", kTurns) == Texts{"b<end>\n", "d<end>\n</s>"});
+  // Where an answer has no text, another one says where it would begin.
+  CHECK(learned(turns, R"([{"role": "user", "content": "a"}, {"role": "assistant", "content": ""}])") ==
+        Texts{"<end>\n"});
+  CHECK(learned(turns, R"([{"role": "assistant", "content": "a"}, {"role": "user", "content": "b"},
+                           {"role": "assistant", "content": "c"}])") == Texts{"a<end>\n", "c<end>\n"});
+  // A blank belongs to the answer, as of Llama 2.
+  CHECK(learned("{% for m in messages %}{% if m.role == 'user' %}[INST] {{ m.content }} [/INST]{% else %}"
+                " {{ m.content }} </s>{% endif %}{% endfor %}",
+                kTurns) == Texts{" b </s>", " d </s>"});
+  // The prompt stands behind all messages whether or not it is asked for, as of the first template of Llama 3.
+  CHECK(learned(turns + "{{ '<assistant>\n' }}", kTurns) == Texts{"b<end>\n", "d<end>\n"});
+  // Later answers may have another beginning.
+  CHECK(learned("{% for m in messages %}<{{ 'bot' if loop.index > 2 else m.role }}>{{ m.content }}<end>{% endfor %}",
+                kTurns) == Texts{"b<end>", "d<end>"});
+}
+
+TEST_CASE("an empty answer without a beginning is an error that shows it", "[template]") {
+  CHECK(learned("{% for m in messages %}<{{ 'bot' if loop.index > 2 else m.role }}>{{ m.content }}<end>{% endfor %}",
+                R"([{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"},
+                    {"role": "user", "content": "c"}, {"role": "assistant", "content": ""}])") ==
+        Texts{"the template writes \"<bot><end>\" for message 4, an answer without text, and in front of others "
+              "\"<assistant>\": where this one begins is not known"});
+}
+
+TEST_CASE("of what stands behind all messages end tokens alone are learned", "[template]") {
+  const std::string turns = "{% for m in messages %}<{{ m.role }}>{{ m.content }}<end>{% endfor %}";
+  const std::string prompt = "{% if add_generation_prompt %}<assistant>{% endif %}";
+  CHECK(learned(turns + "</s>\n[EOS]" + prompt, kTurns) == Texts{"b<end>", "d<end></s>\n[EOS]"});
+  CHECK(learned(turns + "THE END</s>" + prompt, kTurns) ==
+        Texts{"the template writes \"THE END</s>\" behind the last answer, outside of a loop over the messages, so it "
+              "belongs to none"});
+  CHECK(learned(turns + "THE END</s>", kTurns) ==
+        Texts{"the template writes \"THE END</s>\" behind the last answer, outside of a loop over the messages, so it "
+              "belongs to none"});
+  // Blocks say what is learned.
+  CHECK(learned("{% for m in messages %}<{{ m.role }}>{% if m.role == 'assistant' %}{% generation %}{{ m.content }}!"
+                "{% endgeneration %}{% else %}{{ m.content }}{% endif %}<end>{% endfor %}THE END",
+                kTurns) == Texts{"b!", "d!"});
+}
+
+TEST_CASE("another role than the assistant's is no answer", "[template]") {
+  CHECK(learned("{% for m in messages %}<{{ m.role }}>{{ m.content }}<end>{% endfor %}",
+                R"([{"role": "user", "content": "a"}, {"role": "model", "content": "b"},
+                    {"role": "bard", "content": "b"}, {"role": "assistant", "content": "c"}])") == Texts{"c<end>"});
+}
+
 TEST_CASE("the name of a tool in its result is not learned", "[template]") {
   CHECK(learned("{% set n = namespace() %}{% for m in messages %}{% if m.call %}{% set n.name = m.call %}{% endif %}"
                 "<{{ m.role }}{{ ' ' + n.name if m.role == 'tool' }}>{{ m.content }}{{ m.call }}<end>{% endfor %}"

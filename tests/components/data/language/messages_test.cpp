@@ -80,14 +80,15 @@ TEST_CASE("a message's content may be parts, and its fields a template's", "[dat
       {R"({"messages": [{"role": "user", "content": [{"type": "text", "text": "a", "image_url": null}, "b"]},)"
        R"( {"role": "assistant", "content": "c", "tool_calls": null, "name": null}]})",
        kTemplate, "<|im_start|>user:ab<|im_end|><|im_start|>assistant:c<|im_end|>", "c<|im_end|>"},
-      // Arguments may be the text of an object; a call may lack `function`.
+      // Arguments stay a text or an object, as apply_chat_template has them; a call may lack `function`.
       {R"({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": null, "tool_calls":)"
        R"( [{"type": "function", "function": {"name": "f", "arguments": "{\"x\": 1}"}}, {"name": "g",)"
        R"( "arguments": {"y": 2}}]}], "tools": [{"type": "function", "function": {"name": "f"}}]})",
-       kTemplate, "T(f);" + user + answer + R"(-f{"x": 1}g{"y": 2}<|im_end|>)", R"(-f{"x": 1}g{"y": 2}<|im_end|>)"},
+       kTemplate, "T(f);" + user + answer + R"(-f"{\"x\": 1}"g{"y": 2}<|im_end|>)",
+       R"(-f"{\"x\": 1}"g{"y": 2}<|im_end|>)"},
       {R"({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "",)"
        R"( "function_call": {"name": "f", "arguments": "{}"}}], "tools": "[{\"function\": {\"name\": \"f\"}}]"})",
-       kTemplate, "T(f);" + user + answer + "f{}<|im_end|>", "f{}<|im_end|>"},
+       kTemplate, "T(f);" + user + answer + "f\"{}\"<|im_end|>", "f\"{}\"<|im_end|>"},
       {R"({"conversations": [{"from": "human", "value": "a"}, {"from": "function_call",)"
        R"( "value": "{\"name\": \"f\", \"arguments\": {}}"}, {"from": "observation", "value": "3"},)"
        R"( {"from": "gpt", "value": "b"}], "system": "s"})",
@@ -138,6 +139,7 @@ TEST_CASE("what of a conversation is learnt follows the set and the messages", "
       {turns("", ""), kChatml + ", train_on_eos: none", "", "bd"},
       {turns("", ""), kChatml + ", train_on_eos: all", "", "<|im_end|>b<|im_end|><|im_end|>d<|im_end|>"},
       {turns(R"(, "weight": 0)", R"(, "weight": 1)"), kChatml, "", "d<|im_end|>"},
+      {turns(R"(, "loss": false)", R"(, "loss": true)"), kChatml, "", "d<|im_end|>"},
       {turns(R"(, "train": false)", ""), kChatml + ", loss_on: all", "",
        "user\na<|im_end|>\n<|im_start|>assistant\n\n<|im_start|>user\nc<|im_end|>\n<|im_start|>assistant\nd<|im_end|>"
        "\n"},

@@ -23,7 +23,7 @@ SampleView sample_of(std::vector<std::int64_t> ids, std::vector<std::int64_t> ta
 }
 
 std::string shown(SampleView sample, const ViewStyle& style) {
-  return view_text(DataView{"train", "jsonl", "1 file", 1, {std::move(sample)}}, style);
+  return view_text(DataView{"train", "jsonl", "1 file", 1, {std::move(sample)}, {}}, style);
 }
 
 ViewStyle plain(std::size_t width) { return {{0, /*unicode=*/false, /*color=*/false}, width, false}; }

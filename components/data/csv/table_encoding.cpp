@@ -1,4 +1,4 @@
-#include "components/data/table_encoding.h"
+#include "components/data/csv/table_encoding.h"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "components/data/record/odd_roles.h"
+#include "components/data/fields/odd_roles.h"
 
 #include <algorithm>
 #include <array>
@@ -30,9 +30,12 @@ runner::core::Failure ToldRoles::warning(const std::string& place, const std::st
   std::string lower = role;
   for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   const std::string near = runner::core::closest(lower, {"system", "user", "assistant", "tool"});
+  const std::string meant = near.empty() ? "assistant" : near;
   return {place + " has the role " + runner::core::quote(role) +
-              ", which is none of a chat: it is written as another speaker, and nothing of it is learnt",
-          near.empty() ? "the roles are system, user and assistant" : "did you mean " + near + "?"};
+              ", which is none of a chat: it is written as another speaker, and is no answer",
+          (near.empty() ? "" : "did you mean " + near + "? ") + "set roles: {" + meant + ": [" +
+              runner::core::quote(role) + "]} in the set" +
+              (near.empty() ? " if it answers, or name it under system, user or tool" : "")};
 }
 
 }  // namespace components::data

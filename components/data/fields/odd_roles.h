@@ -9,8 +9,8 @@
 
 namespace components::data {
 
-/// Roles of a conversation that are none of the usual ones: a chat format writes them as another speaker, and nothing
-/// of what they say is learnt. Each at its first message.
+/// Roles of a conversation that are none of the usual ones: a chat format writes them as another speaker, and what
+/// they say is no answer. Each at its first message.
 std::vector<std::string> odd_roles(const std::vector<tokenizer::Message>& messages);
 
 /// What is said of such roles, of each once.

@@ -1,4 +1,4 @@
-#include "components/data/csv_file.h"
+#include "components/data/csv/csv_file.h"
 
 #include <csv.h>
 

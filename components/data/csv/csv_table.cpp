@@ -4,10 +4,10 @@
 #include <optional>
 
 #include "components/data/block_location.h"
-#include "components/data/csv_file.h"
+#include "components/data/csv/csv_file.h"
+#include "components/data/csv/table_encoding.h"
 #include "components/data/rows.h"
 #include "components/data/same_task.h"
-#include "components/data/table_encoding.h"
 #include "components/data/text_files.h"
 #include "components/data/text_utils.h"
 #include "generated/data/csv_table.h"

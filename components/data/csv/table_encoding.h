@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "components/data/csv_file.h"
+#include "components/data/csv/csv_file.h"
 #include "runner/core/node.h"
 
 namespace components::data {
