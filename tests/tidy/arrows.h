@@ -174,5 +174,5 @@ inline const Names kOpenToRunner = {"components/tensor",
                                     "components/data/stream.h",
                                     "components/data/field_count.h",
                                     "components/data/label/sample_classes.h",
-                                    "components/data/language/text_bytes.h",
+                                    "components/data/text_bytes.h",
                                     "components/data/language/first_records.h"};

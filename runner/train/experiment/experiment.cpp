@@ -6,7 +6,7 @@
 #include <set>
 
 #include "components/data/label/sample_classes.h"
-#include "components/data/language/text_bytes.h"
+#include "components/data/text_bytes.h"
 #include "components/tensor/auxiliary_loss.h"
 #include "components/tensor/device.h"
 #include "components/tensor/positions.h"

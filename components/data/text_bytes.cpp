@@ -1,4 +1,4 @@
-#include "components/data/language/text_bytes.h"
+#include "components/data/text_bytes.h"
 
 #include <iterator>
 #include <vector>
