@@ -42,8 +42,15 @@ Result<std::int64_t> text_size(const std::string& path) {
   }
   if (S_ISDIR(status.st_mode)) {
     const std::string folder = fs::path(path).has_filename() ? path + "/" : path;
+    std::error_code failed;
+    const fs::directory_iterator entries(path, failed);
+    const bool has_files = std::any_of(fs::begin(entries), fs::end(entries), [](const fs::directory_entry& entry) {
+      std::error_code unread;
+      return entry.is_regular_file(unread);
+    });
+    const std::string of_it = has_files ? "\"" + folder + "*\" for the files in it, " : "";
     return Failure{"\"" + path + "\" is a folder, but samples are read from files",
-                   "write \"" + folder + "*\" for the files in it, \"" + folder + "**/*\" for all below it"};
+                   "write " + of_it + "\"" + folder + "**/*\" for all below it"};
   }
   if (!S_ISREG(status.st_mode)) {
     return Failure{"\"" + path + "\" is not a regular file", "save its output in a file first"};

@@ -9,8 +9,8 @@ namespace {
 constexpr std::array<std::string_view, 16> kHigher = {
     "accuracy", "accuracies", "f1",       "auc",    "auroc",  "r2",    "precision", "recall",
     "pearson",  "spearman",   "matthews", "margin", "chosen", "match", "bleu",      "rouge"};
-constexpr std::array<std::string_view, 7> kLower = {"loss", "perplexity", "bits_per_byte", "mse",
-                                                    "mae",  "error",      "rejected"};
+constexpr std::array<std::string_view, 8> kLower = {"loss", "perplexity", "bits_per_byte", "mse",
+                                                    "mae",  "error",      "rejected",      "distillation"};
 
 template <std::size_t N>
 bool contains_any(std::string_view text, const std::array<std::string_view, N>& words) {

@@ -1,8 +1,11 @@
 // Every example of a fragment builds, for some data that it is made for.
 
 #include <catch2/catch.hpp>
+#include <cstdint>
 #include <functional>
+#include <iterator>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -67,7 +70,8 @@ bool build_one(const std::string& kind, const Node& block, const Situation& s, D
   if (kind == "loss") return loss::build(block, {{s.output}, s.data, block, diagnostics}) != nullptr;
   if (kind == "metric") {
     const std::vector<std::string> tags = {"B-PER", "I-PER", "O"};
-    return metric::build(block, {{{s.output}, s.data, block, diagnostics}, {}, false, tags}) != nullptr;
+    const metric::BytesOf bytes_of = [](std::span<const std::int64_t> ids) { return std::ssize(ids); };
+    return metric::build(block, {{{s.output}, s.data, block, diagnostics}, {}, false, tags, bytes_of}) != nullptr;
   }
   if (kind == "adapter") {
     const Node of_model = tests::block("model", "{type: llama, n_layer: 1, n_head: 2, n_embd: 32}");

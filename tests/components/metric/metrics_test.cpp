@@ -182,6 +182,7 @@ TEST_CASE("the name of a metric tells its direction", "[metric]") {
   const auto classes = tests::class_data(4, 6);
   const auto words = tests::text_data(3, 5);
   const std::vector<std::string> tags = {"B-PER", "I-PER", "O"};
+  const components::metric::BytesOf bytes_of = [](std::span<const std::int64_t> ids) { return std::ssize(ids); };
   const TensorSpec of_values{"output", Dtype::kFloat32, {kBatch, 1}},
       of_classes{"output", Dtype::kFloat32, {kBatch, 6}}, of_words{"output", Dtype::kFloat32, {kBatch, kTime, 3}};
   for (const std::string& name : runner::registry::Registry::builtin().names("metric")) {
@@ -191,7 +192,7 @@ TEST_CASE("the name of a metric tells its direction", "[metric]") {
     auto metric = components::metric::build(node, {{{of_classes}, classes, node, diagnostics}, {}});
     if (metric == nullptr) metric = components::metric::build(node, {{{of_values}, values, node, diagnostics}, {}});
     if (metric == nullptr)
-      metric = components::metric::build(node, {{{of_words}, words, node, diagnostics}, {}, false, tags});
+      metric = components::metric::build(node, {{{of_words}, words, node, diagnostics}, {}, false, tags, bytes_of});
     REQUIRE(metric != nullptr);
     const auto expected =
         metric->higher_is_better() ? runner::core::MetricDirection::kHigher : runner::core::MetricDirection::kLower;

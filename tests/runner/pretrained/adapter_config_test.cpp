@@ -123,6 +123,8 @@ TEST_CASE("all recorded adapters are read, and written as they were", "[pretrain
       REQUIRE(again.value().find(field.key) != nullptr);
       // The first goes by the model, and the other says which release of PEFT wrote the folder.
       if (field.key == "fan_in_fan_out" || field.key == "peft_version") continue;
+      if (field.key == "target_parameters" && field.value.is_sequence())
+        continue;  // of a mixture PEFT writes none as []
       CHECK(core::to_json(*again.value().find(field.key)) == core::to_json(field.value));
     }
     CHECK(again.value().entries().size() == written.value().entries().size());

@@ -230,6 +230,7 @@ void take_warmup(Reader& reader, bool warms_up) {
     reader.draft().put("lr_scheduler.warmup_steps", Node::integer(std::min<std::int64_t>(usual, 100)));
   } else {
     reader.draft().put("lr_scheduler.warmup_ratio", Node::floating(0.03));
+    if (reader.get("base_model") == nullptr) return;  // it does not train
     reader.diagnostics().notice(reader.config().location(),
                                 "without a warmup Axolotl takes 3 % of the steps, and at most 100 of them; the recipe "
                                 "has 3 %",

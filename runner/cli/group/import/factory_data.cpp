@@ -281,11 +281,11 @@ class Sets {
 
   /// Alpaca's fields. They are a conversation where the set has a chat format of its own.
   void take_instructions(const Node* columns) {
-    for (const auto& [key, usual] : {std::array{"prompt", "instruction"},
-                                     {"query", "input"},
-                                     {"response", "output"},
-                                     {"system", "system"},
-                                     {"history", "history"}}) {
+    for (const auto& [key, usual] : {std::array{"prompt", "instruction"}, {"query", "input"}, {"response", "output"}}) {
+      const std::string field = text_of(columns, key);
+      if (!field.empty() && field != usual) columns_.set(usual, Node::string(field));
+    }
+    for (const auto& [key, usual] : {std::array{"system", "system"}, {"history", "history"}}) {
       const std::string field = text_of(columns, key);
       if (field.empty() || field == usual) continue;
       return refuse("the field of " + std::string(key) + " of " + name_ + " is " + field + ", and not " + usual,
