@@ -108,7 +108,7 @@ class Choice {
               "it was trained for another model");
         return false;
       }
-      const std::int64_t in = at->owner.linear->weight().tensor().size(1);
+      const std::int64_t in = at->owner.linear->product().in();
       if (pair.a->shape[1] == in && pair.b->shape[0] == at->out) continue;
       error(key("path"),
             "the adapter of " + *config_.path + " has " + std::to_string(pair.a->shape[1]) + " inputs and " +
@@ -199,7 +199,7 @@ class Choice {
 
   void check_ranks(const std::vector<Target>& targets) const {
     for (const Target& target : targets) {
-      const std::int64_t in = target.owner.linear->weight().tensor().size(1), most = std::min(in, target.out);
+      const std::int64_t in = target.owner.linear->product().in(), most = std::min(in, target.out);
       if (config_.r <= most) continue;
       const Node* written = inputs_.block.find("r");
       error(written != nullptr ? *written : inputs_.block,
@@ -223,7 +223,7 @@ LowRankOptions options_of(const Config& config, const Target& target) {
   LowRankOptions options;
   options.name = target.name;
   options.adapter = config.name;
-  options.in = target.owner.linear->weight().tensor().size(1);
+  options.in = target.owner.linear->product().in();
   options.rank = config.r;
   options.first = target.first;
   options.out = target.out;

@@ -13,13 +13,14 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <type_traits>
 #include <utility>
 
 #include "components/ops/dropout.h"
+#include "components/ops/kernel_policy.h"
 #include "components/ops/matmul.h"
 #include "components/ops/torch_bridge.h"
-#include "components/part/cached/cached.h"
-#include "components/part/fused/rows.h"
+#include "components/part/row_products.h"
 #include "runner/core/error.h"
 #include "runner/pretrained/adapter_layers.h"
 
@@ -130,7 +131,7 @@ LowRank::~LowRank() = default;
 at::Tensor LowRank::norm() const {
   const at::NoGradGuard no_grad;
   const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
-  const at::Tensor base = options_.decomposed->weight().tensor().narrow(0, options_.first, options_.out).to(at::kFloat);
+  const at::Tensor base = options_.decomposed->product().weight(options_.first, options_.out, /*bf16=*/false);
   const at::Tensor whole = at::addmm(base, b_.tensor(), a_.tensor(), 1.0, options_.scale);
   return at::linalg_vector_norm(whole, 2.0, at::IntArrayRef{1});
 }
@@ -141,7 +142,8 @@ void LowRank::begin() const {
   const auto is_there = [](const part::Weight& weight) {
     return !weight.tensor().is_meta() && weight.tensor().storage().nbytes() > 0;
   };
-  if (!is_there(magnitude_) || !is_there(a_) || !is_there(b_) || !is_there(options_.decomposed->weight())) return;
+  if (!is_there(magnitude_) || !is_there(a_) || !is_there(b_)) return;
+  if (options_.decomposed->product().version().first == nullptr) return;
   if (magnitude_.tensor().ne(kNotSet).any().item<bool>()) return;
   magnitude_.tensor().copy_(norm());
 }
@@ -149,9 +151,10 @@ void LowRank::begin() const {
 const at::Tensor& LowRank::kept_factors() const {
   std::array<std::pair<const void*, std::uint32_t>, 4> of;
   std::size_t place = 0;
-  for (const part::Weight* weight : {&magnitude_, &a_, &b_, &options_.decomposed->weight()}) {
+  for (const part::Weight* weight : {&magnitude_, &a_, &b_}) {
     of[place++] = {weight->tensor().data_ptr(), static_cast<std::uint32_t>(weight->tensor()._version())};
   }
+  of[place] = options_.decomposed->product().version();
   if (factors_ == nullptr || factors_->of != of) {
     const at::NoGradGuard no_grad;
     factors_ = std::make_unique<Factors>(Factors{of, magnitude_.tensor() / norm()});
@@ -168,7 +171,7 @@ void LowRank::add_decomposed(const at::Tensor& y, const at::Tensor& x) const {
   const at::Tensor& bias = options_.decomposed->bias();
   at::Tensor base;
   if (drops()) {
-    const at::Tensor weight = options_.decomposed->weight().tensor().narrow(0, options_.first, options_.out);
+    const at::Tensor weight = options_.decomposed->product().weight(options_.first, options_.out, /*bf16=*/false);
     base = at::linear(read, weight.to(read.scalar_type()));
   } else {
     base = bias.defined() ? own - bias.narrow(0, options_.first, options_.out) : own.clone();
@@ -190,8 +193,9 @@ void LowRank::add(const at::Tensor& y, const at::Tensor& x) const {
 template <typename T>
 std::unique_ptr<part::LinearTermBackward> LowRank::add_product(const at::Tensor& y_NO, const at::Tensor& x_NI) const {
   LowRankBackward::Kept kept;
-  kept.a_RI = part::for_products<T>(a_);
-  kept.b_PR = part::for_products<T>(b_);
+  constexpr bool kBf16 = std::is_same_v<T, Bf16>;
+  kept.a_RI = a_.for_products(kBf16, keeps_low_weights());
+  kept.b_PR = b_.for_products(kBf16, keeps_low_weights());
   kept.trained = a_.tensor().requires_grad() || b_.tensor().requires_grad();
   if (drops()) kept.dropout.emplace(options_.dropout, x_NI);
   const at::Tensor factors_NI = factors_of(kept.dropout, x_NI);
@@ -203,7 +207,7 @@ std::unique_ptr<part::LinearTermBackward> LowRank::add_product(const at::Tensor&
     kept.norm_P = norm();
     kept.factors_P = magnitude_.tensor() / kept.norm_P;
     if (kept.dropout) {
-      kept.weight_PI = part::for_products<T>(options_.decomposed->weight()).narrow(0, options_.first, options_.out);
+      kept.weight_PI = options_.decomposed->product().weight(options_.first, options_.out, kBf16);
       const at::Tensor base_NP = product(read_NI, kept.weight_PI.t());
       y_NP.sub_(base_NP);
       kept.decomposed_NP = base_NP.add_(added_NP, options_.scale);
@@ -226,11 +230,10 @@ std::unique_ptr<part::LinearTermBackward> LowRank::add_to(const at::Tensor& y_NO
 
 void LowRank::add_rows(const at::Tensor& y_NO, const at::Tensor& x_NI) const {
   const bool bf16 = x_NI.scalar_type() == at::kBFloat16;
-  const auto of_products = [bf16](const part::Weight& weight) {
-    return bf16 ? part::for_products<Bf16>(weight) : part::for_products<float>(weight);
-  };
-  const at::Tensor narrow_NR = part::row_products(x_NI, of_products(a_));
-  const at::Tensor added_NP = part::row_products(bf16 ? kernels::lowered<Bf16>(narrow_NR) : narrow_NR, of_products(b_));
+  const bool keeps = keeps_low_weights();
+  const at::Tensor narrow_NR = part::row_products(x_NI, a_.for_products(bf16, keeps));
+  const at::Tensor added_NP =
+      part::row_products(bf16 ? kernels::lowered<Bf16>(narrow_NR) : narrow_NR, b_.for_products(bf16, keeps));
   const at::Tensor y_NP = y_NO.narrow(1, options_.first, options_.out).add_(added_NP, options_.scale);
   if (magnitude_.defined()) y_NP.mul_(kept_factors());
 }

@@ -62,7 +62,7 @@ class Before {
     const at::Tensor y = part::activate(dense_->activation, linear_->forward(x));
     return norm_ ? norm_->forward(y) : y;
   }
-  double flops() const { return linear_ ? 2.0 * static_cast<double>(linear_->weight().tensor().numel()) : 0.0; }
+  double flops() const { return linear_ ? linear_->flops() : 0.0; }
 
  private:
   std::optional<HeadOptions::Dense> dense_;
@@ -184,7 +184,7 @@ class ClassHead final : public block::BasicBlock {
 
   double forward_flops(std::int64_t positions) const override {
     const double read = options_.of == HeadOptions::Of::kTexts ? 1.0 : static_cast<double>(positions);
-    return read * (before_.flops() + 2.0 * static_cast<double>(linear_.weight().tensor().numel()));
+    return read * (before_.flops() + linear_.flops());
   }
 
  private:

@@ -117,7 +117,7 @@ class Seq2SeqLayer final : public block::BasicBlock {
     const at::Tensor x_NC = read(activations);
     if (bias_) activations.set(bias_name_, behind(pass));
     const at::Tensor joint = part::cached_linear(ln_1_.forward(x_NC), attention_.qkv(), pass);
-    part::KvCache::Layer& layer = pass.cache.layer(number_, attention_.options(), joint, false);
+    part::KvCache::Layer& layer = pass.cache.layer(number_, attention_.options(), joint.options(), false);
     const at::Tensor mixed =
         part::attend_cached_plainly(joint, nullptr, attention_, layer, pass, &activations.at(bias_name_));
     at::Tensor y = x_NC + part::cached_linear(mixed, attention_.proj(), pass);

@@ -1,30 +1,26 @@
 #include "components/part/linear.h"
 
-#include <ATen/ops/linear.h>
-
-#include "components/tensor/autocast.h"
+#include "components/part/float_product.h"
 #include "components/tensor/tensors.h"
 
 namespace components::part {
 
 Linear::Linear(Declared& declared, const std::string& name, const LinearOptions& options) {
   const std::int64_t of_weight[] = {options.out, options.in}, of_bias[] = {options.out};
-  weight_ = Weight(declared.parameter(name + ".weight", of_weight, options.weight));
+  product_ = std::make_unique<FloatProduct>(declared.parameter(name + ".weight", of_weight, options.weight));
   if (options.bias) bias_ = Weight(declared.parameter(name + ".bias", of_bias, *options.bias));
 }
 
 at::Tensor Linear::forward(const at::Tensor& x) const {
-  // A frozen one may be of a smaller type than what it is multiplied with.
-  const at::Tensor weight = weight_.tensor().requires_grad() || Autocast::is_on(x.device().type())
-                                ? weight_.tensor()
-                                : weight_.tensor().to(x.scalar_type());
-  const at::Tensor product = bias_.defined() ? at::linear(x, weight, bias_.tensor()) : at::linear(x, weight);
+  const at::Tensor product = product_->forward(x, bias_.tensor());
   if (terms().empty()) return product;
   // Not added in place: recomputed blocks may keep what a product gave, and would take it for the product again.
   const at::Tensor y = product.clone();
   for (const auto& term : terms()) term->add(y, x);
   return y;
 }
+
+double Linear::flops() const { return 2.0 * static_cast<double>(product_->in()) * static_cast<double>(product_->out()); }
 
 const std::vector<std::shared_ptr<LinearTerm>>& Linear::terms() const {
   static const std::vector<std::shared_ptr<LinearTerm>> none;

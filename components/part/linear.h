@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "components/part/linear_term.h"
+#include "components/part/product.h"
 #include "components/part/weight.h"
 #include "runner/core/tensor_fwd.h"
 
@@ -25,8 +26,11 @@ class Linear {
   Linear(Declared& declared, const std::string& name, const LinearOptions& options);
 
   at::Tensor forward(const at::Tensor& x) const;  ///< [..., in] to [..., out], by LibTorch's operations
-  const Weight& weight() const { return weight_; }
+  /// Which multiplies by its weight. Nothing else reads that.
+  const Product& product() const { return *product_; }
   const at::Tensor& bias() const { return bias_.tensor(); }  ///< undefined: there is none
+
+  double flops() const;  ///< of the forward pass of one row, without terms
 
   /// Whoever computes x W^T by itself adds these, in order. None while they are left out.
   const std::vector<std::shared_ptr<LinearTerm>>& terms() const;
@@ -36,7 +40,8 @@ class Linear {
   void leave_out_terms(bool leave_out) { leaves_out_ = leave_out; }
 
  private:
-  Weight weight_, bias_;
+  std::unique_ptr<Product> product_;
+  Weight bias_;
   std::vector<std::shared_ptr<LinearTerm>> terms_;
   bool leaves_out_ = false;
 };

@@ -8,7 +8,9 @@
 #include <cmath>
 #include <utility>
 
+#include "components/kernels/transformer.h"
 #include "components/ops/bf16_weight_cache.h"
+#include "components/ops/torch_bridge.h"
 #include "components/tensor/tensors.h"
 #include "runner/core/error.h"
 
@@ -138,6 +140,16 @@ Weight::Weight(Weight&& other) noexcept = default;
 Weight& Weight::operator=(Weight&& other) noexcept = default;
 
 bool Weight::defined() const { return tensor_->defined(); }
+
+at::Tensor Weight::for_products(bool bf16, bool keeps) const {
+  const bool is_kept = keeps && bf16 && tensor_->scalar_type() == at::kFloat;
+  return is_kept ? low_->in_bf16(*tensor_) : part::for_products(*tensor_, bf16);
+}
+
+at::Tensor for_products(const at::Tensor& tensor, bool bf16) {
+  if (!bf16) return tensor.to(at::kFloat);
+  return tensor.scalar_type() == at::kBFloat16 ? tensor : kernels::lowered<kernels::Bf16>(tensor);
+}
 
 Declared::Declared() = default;
 Declared::Declared(WeightMaker& maker) : maker_(&maker) {}

@@ -98,7 +98,10 @@ class MetaWeights final : public WeightMaker {
   bool meta() const override { return true; }
 };
 
-/// A matrix of a model as its products read it: the trained tensor, and beside it whatever form they need.
+/// A tensor in the type of products, float32 or bfloat16: itself, or a copy that lives as long as the result.
+at::Tensor for_products(const at::Tensor& tensor, bool bf16);
+
+/// A tensor of a part, which it trains or reads, and beside it the copy that products may need.
 class Weight {
  public:
   Weight();  ///< none: a layer without it
@@ -109,8 +112,9 @@ class Weight {
 
   const at::Tensor& tensor() const { return *tensor_; }
   bool defined() const;
-  /// The copy for products in bfloat16, made again when the tensor has changed.
-  Bf16WeightCache& low() const { return *low_; }
+  /// The tensor in the type of products, float32 or bfloat16: itself, or a copy. `keeps`: a copy of a float32 tensor in
+  /// bfloat16 is kept and made again when that has changed; else it lives as long as the result.
+  at::Tensor for_products(bool bf16, bool keeps) const;
 
  private:
   std::unique_ptr<at::Tensor> tensor_;

@@ -10,14 +10,13 @@
 #include <cstdint>
 #include <vector>
 
-#include "components/kernels/processor.h"
 #include "components/kernels/transformer.h"
-#include "components/ops/bf16_weight_cache.h"
 #include "components/ops/kernel_policy.h"
 #include "components/ops/torch_bridge.h"
 #include "components/part/cached/attention.h"
 #include "components/part/cached/cached.h"
 #include "components/part/fused/rows.h"
+#include "components/part/row_products.h"
 #include "components/tensor/device.h"
 #include "components/tensor/tensors.h"
 #include "runner/core/error.h"
@@ -30,20 +29,7 @@ using kernels::data;
 using kernels::new_tensor;
 using kernels::parallel_for_rows;
 
-constexpr std::int64_t kColumnsOfTask = 48;  // whole tiles of every level
 constexpr std::int64_t kSmall = 1 << 14;
-constexpr std::int64_t kManyRows = 32;  ///< from here on a copy of the weights takes less time than it saves
-
-/// Whether products of this weight are bfloat16.
-bool is_bf16(const Weight& weight, const CachedPass& pass) {
-  return pass.bf16 || weight.tensor().scalar_type() == at::kBFloat16;
-}
-
-at::Tensor for_products(const Weight& weight, bool bf16) {
-  if (!bf16) return weight.tensor().to(at::kFloat);
-  if (weight.tensor().scalar_type() == at::kBFloat16) return weight.tensor();
-  return weight.low().in_bf16(weight.tensor());
-}
 
 /// Norms and biases are added in float32; undefined stays so.
 at::Tensor whole(const at::Tensor& small) {
@@ -56,17 +42,6 @@ at::Tensor lowered(const at::Tensor& x, bool bf16) {
   at::Tensor low = kernels::new_like<Bf16>(x);  // waking a thread takes longer
   kernels::transformer<Bf16>().lower(data<float>(x), data<Bf16>(low), x.numel());
   return low;
-}
-
-template <typename T>
-void multiply(const at::Tensor& out, const at::Tensor& x, const at::Tensor& weight) {
-  const std::int64_t columns = weight.size(0), depth = weight.size(1);
-  const std::int64_t tasks = (columns + kColumnsOfTask - 1) / kColumnsOfTask;
-  parallel_for_rows(tasks, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
-    const std::int64_t first = begin * kColumnsOfTask, last = std::min(end * kColumnsOfTask, columns);
-    kernels::transformer<T>().dots({data<T>(x), depth, data<T>(weight) + first * depth, depth, data<float>(out) + first,
-                                    columns, x.size(0), last - first, depth});
-  });
 }
 
 at::Tensor norm(const at::Tensor& x_NC, const Norm& norm, bool bf16) {
@@ -104,8 +79,7 @@ at::Tensor activated(const at::Tensor& x, const at::Tensor& bias, const MlpOptio
 
 bool kernels_fit(const at::Tensor& x_NC, const CachedBlock& block) {
   const AttentionOptions& o = block.attention.options();
-  const auto type = block.attention.qkv().weight().tensor().scalar_type();
-  return x_NC.is_cpu() && x_NC.scalar_type() == at::kFloat && (type == at::kFloat || type == at::kBFloat16) &&
+  return x_NC.is_cpu() && x_NC.scalar_type() == at::kFloat && block.attention.qkv().product().fits_rows() &&
          fused_kernels() && o.head % 2 == 0 && o.causal && !o.alibi &&
          of_kernels(block.mlp != nullptr ? block.mlp->options().activation : block.mixture->options().activation)
              .has_value();
@@ -123,15 +97,16 @@ void norm_queries(const at::Tensor& joint, const SelfAttention& attention) {
 }
 
 /// The mixture of rows, [N, C] float32: of each row as if it were alone. `product` multiplies by a linear layer.
-template <typename Product>
-at::Tensor mixed_experts(const at::Tensor& rows_NC, const Mixture& mixture, bool bf16, const Product& product) {
+template <typename Multiply>
+at::Tensor mixed_experts(const at::Tensor& rows_NC, const Mixture& mixture, bool bf16, const Multiply& product) {
   const MixtureOptions& o = mixture.options();
   const Routing routing = mixture.routed(product(rows_NC, mixture.router()));
   const ExpertRows rows = mixture.rows_of(routing);
   const MlpOptions of_expert = o.of_expert();
   const at::Tensor x_NC = lowered(rows_NC, bf16 && rows_NC.scalar_type() == at::kFloat);
   const at::Tensor sorted_MC = x_NC.index_select(0, rows.order_M.div(o.chosen, "floor"));
-  const at::Tensor fc = for_products(mixture.experts_fc(), bf16), proj = for_products(mixture.experts_proj(), bf16);
+  const at::Tensor fc = mixture.experts_fc().for_products(bf16, true),
+                   proj = mixture.experts_proj().for_products(bf16, true);
   const at::Tensor given_MC = new_tensor<float>({sorted_MC.size(0), o.width});
   std::int64_t first = 0;
   for (std::int64_t e = 0; e < o.experts; ++e) {
@@ -156,17 +131,17 @@ at::Tensor add_normed(const at::Tensor& x_NC, at::Tensor branch_NC, const at::Te
 
 at::Tensor by_kernels(const at::Tensor& x_NC, const CachedBlock& block, CachedPass& pass) {
   const Linear &qkv = block.attention.qkv(), &proj = block.attention.proj();
-  const bool bf16 = is_bf16(qkv.weight(), pass);
+  const bool bf16 = qkv.product().rows_in_bf16(pass.bf16);
   const auto product = [bf16](const at::Tensor& x, const Linear& linear) {
     const at::Tensor rows = lowered(x, bf16 && x.scalar_type() == at::kFloat);
-    at::Tensor y = row_products(rows, for_products(linear.weight(), bf16));
+    at::Tensor y = linear.product().rows(rows);
     for (const auto& term : linear.terms()) term->add_rows(y, rows);
     return y;
   };
   const auto before = [bf16](const Norm* of, const at::Tensor& x) { return of != nullptr ? norm(x, *of, bf16) : x; };
   at::Tensor joint = product(before(block.norms.before_attention, x_NC), qkv);
-  KvCache::Layer& layer =
-      pass.cache.layer(block.number, block.attention.options(), for_products(qkv.weight(), bf16), true);
+  KvCache::Layer& layer = pass.cache.layer(block.number, block.attention.options(),
+                                           at::TensorOptions().dtype(bf16 ? at::kBFloat16 : at::kFloat), true);
   at::Tensor bias = whole(qkv.bias());
   if (block.attention.q_norm() != nullptr) {
     if (bias.defined()) joint += bias;
@@ -191,9 +166,9 @@ at::Tensor by_kernels(const at::Tensor& x_NC, const CachedBlock& block, CachedPa
 /// By the parts' own operations, in the type of their weights.
 at::Tensor by_parts(const at::Tensor& x_NC, const CachedBlock& block, CachedPass& pass) {
   const Linear& qkv = block.attention.qkv();
-  const at::Tensor x = x_NC.to(qkv.weight().tensor().scalar_type());
+  const at::Tensor x = qkv.product().as_input(x_NC);
   const at::Tensor joint = qkv.forward(normed(block.norms.before_attention, x));
-  KvCache::Layer& layer = pass.cache.layer(block.number, block.attention.options(), joint, false);
+  KvCache::Layer& layer = pass.cache.layer(block.number, block.attention.options(), joint.options(), false);
   const at::Tensor mixed = attend_cached_plainly(joint, block.rotation, block.attention, layer, pass);
   const auto added = [&](const Norm* after, const at::Tensor& branch) {
     const at::Tensor out = normed(after, branch);
@@ -208,28 +183,11 @@ at::Tensor by_parts(const at::Tensor& x_NC, const CachedBlock& block, CachedPass
 
 }  // namespace
 
-at::Tensor row_products(const at::Tensor& x_NI, const at::Tensor& weight_OI) {
-  RUNNER_ASSERT(x_NI.scalar_type() == weight_OI.scalar_type() && x_NI.is_contiguous() && weight_OI.is_contiguous(),
-                "rows of one type without gaps");
-  const at::Tensor out = new_tensor<float>({x_NI.size(0), weight_OI.size(0)});
-  if (x_NI.scalar_type() == at::kFloat) {
-    multiply<float>(out, x_NI, weight_OI);
-  } else if (x_NI.size(0) >= kManyRows && !kernels::processor().avx512_bf16) {
-    // Without instructions for pairs of bfloat16 the kernel widens what it reads, each weight once for a tile of rows.
-    // In float32 it does the same sums in the same order.
-    multiply<float>(out, x_NI.to(at::kFloat), weight_OI.to(at::kFloat));
-  } else {
-    multiply<Bf16>(out, x_NI, weight_OI);
-  }
-  return out;
-}
-
 at::Tensor cached_linear(const at::Tensor& x_NI, const Linear& linear, const CachedPass& pass) {
-  const Weight& weight = linear.weight();
-  if (!x_NI.is_cpu() || !fused_kernels()) return linear.forward(x_NI.to(weight.tensor().scalar_type()));
-  const bool bf16 = is_bf16(weight, pass);
-  const at::Tensor rows = lowered(x_NI.to(at::kFloat).contiguous(), bf16);
-  const at::Tensor y = row_products(rows, for_products(weight, bf16));
+  const Product& product = linear.product();
+  if (!x_NI.is_cpu() || !fused_kernels()) return linear.forward(product.as_input(x_NI));
+  const at::Tensor rows = lowered(x_NI.to(at::kFloat).contiguous(), product.rows_in_bf16(pass.bf16));
+  const at::Tensor y = product.rows(rows);
   for (const auto& term : linear.terms()) term->add_rows(y, rows);
   return linear.bias().defined() ? y + whole(linear.bias()) : y;
 }
@@ -245,8 +203,8 @@ at::Tensor cached_head(const at::Tensor& x_NC, const Norm& last_norm, const Weig
   for (const Segment& segment : pass.segments) last.push_back((rows += segment.count) - 1);
   const at::Tensor x = x_NC.index_select(0, at::tensor(last, at::kLong).to(x_NC.device()));
   if (x.is_cpu() && x.scalar_type() == at::kFloat && fused_kernels()) {
-    const bool bf16 = is_bf16(projection, pass);
-    return row_products(norm(x, last_norm, bf16), for_products(projection, bf16));
+    const bool bf16 = pass.bf16 || projection.tensor().scalar_type() == at::kBFloat16;
+    return row_products(norm(x, last_norm, bf16), projection.for_products(bf16, true));
   }
   const at::Tensor& weight = projection.tensor();
   return at::linear(last_norm.forward(x.to(weight.scalar_type())), weight).to(at::kFloat);

@@ -38,7 +38,4 @@ at::Tensor cached_linear(const at::Tensor& x_NI, const Linear& linear, const Cac
 /// Logits [segments, V], float32, of the last position of each segment, before what a model does with them.
 at::Tensor cached_head(const at::Tensor& x_NC, const Norm& norm, const Weight& projection, const CachedPass& pass);
 
-/// `x W^T` by the kernels, [N, O] float32. Both float32 or both bfloat16, on the CPU, with rows without gaps.
-at::Tensor row_products(const at::Tensor& x_NI, const at::Tensor& weight_OI);
-
 }  // namespace components::part

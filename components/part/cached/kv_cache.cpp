@@ -38,21 +38,22 @@ void KvCache::reserve(std::int64_t positions) {
   }
 }
 
-KvCache::Layer& KvCache::layer(std::size_t number, const AttentionOptions& o, const at::Tensor& like, bool turned) {
+KvCache::Layer& KvCache::layer(std::size_t number, const AttentionOptions& o, const at::TensorOptions& options,
+                               bool turned) {
   if (layers_.size() <= number) layers_.resize(number + 1);
   Layer& layer = layers_[number];
   if (layer.k.defined()) {
-    RUNNER_ASSERT(layer.turned == turned && layer.k.scalar_type() == like.scalar_type(), "one form for all passes");
+    RUNNER_ASSERT(layer.turned == turned && layer.k.dtype() == options.dtype(), "one form for all passes");
     return layer;
   }
   // Zeros: what no position has been written to is multiplied with a weight of 0, which only numbers survive.
   layer.turned = turned;
   if (turned) {
-    layer.k = at::zeros({slots_, o.kv_heads, room_, o.head}, like.options());
-    layer.v = at::zeros({slots_, o.kv_heads, o.head, room_}, like.options());
+    layer.k = at::zeros({slots_, o.kv_heads, room_, o.head}, options);
+    layer.v = at::zeros({slots_, o.kv_heads, o.head, room_}, options);
   } else {
-    layer.k = at::zeros({slots_, positions_, o.kv_heads, o.head}, like.options());
-    layer.v = at::zeros({slots_, positions_, o.kv_heads, o.head}, like.options());
+    layer.k = at::zeros({slots_, positions_, o.kv_heads, o.head}, options);
+    layer.v = at::zeros({slots_, positions_, o.kv_heads, o.head}, options);
   }
   return layer;
 }

@@ -31,8 +31,8 @@ class KvCache {
   /// For `positions` of each sequence at most.
   KvCache(std::int64_t slots, std::int64_t positions);
 
-  /// That of attention `number`, made at its first use; `like` has its type and device.
-  Layer& layer(std::size_t number, const AttentionOptions& attention, const at::Tensor& like, bool turned);
+  /// That of attention `number`, made at its first use with the type and device of `options`.
+  Layer& layer(std::size_t number, const AttentionOptions& attention, const at::TensorOptions& options, bool turned);
 
   /// Makes room for that number of positions at least; those that are there stay.
   void reserve(std::int64_t positions);

@@ -13,9 +13,8 @@
 #include <vector>
 
 #include "components/ops/kernel_policy.h"
-#include "components/ops/matmul.h"
 #include "components/part/fused/fused.h"
-#include "components/part/fused/node_terms.h"
+#include "components/part/fused/node_linear.h"
 #include "components/part/fused/rows.h"
 #include "components/tensor/tensors.h"
 #include "runner/core/error.h"
@@ -35,8 +34,7 @@ enum Input : std::size_t { kX, kNormWeight, kNormBias, kWeight, kInputs };
 struct Kept {
   at::Tensor normed;  // [N, C]; without a norm what is multiplied, where that is a copy
   NormStatistics statistics;
-  at::Tensor weight;  // in the type of the products
-  NodeTerms terms;
+  NodeLinear linear;
 };
 
 /// The stream's rows in the type of the products: itself, or a copy.
@@ -46,8 +44,7 @@ at::Tensor rows_of(const at::Tensor& x_BTC) {
 }
 
 template <typename T>
-at::Tensor forward(const at::Tensor& x_BTC, const Norm* norm, const Linear& linear, Kept& kept) {
-  kept.weight = for_products<T>(linear.weight());
+at::Tensor forward(const at::Tensor& x_BTC, const Norm* norm, const Linear& linear, bool with_backward, Kept& kept) {
   if (norm != nullptr) {
     const NormShape shape = shape_of(*norm, x_BTC.size(0) * x_BTC.size(1));
     kept.normed = new_tensor<T>({shape.rows, shape.width});
@@ -55,19 +52,15 @@ at::Tensor forward(const at::Tensor& x_BTC, const Norm* norm, const Linear& line
   } else {
     kept.normed = rows_of<T>(x_BTC);
   }
-  at::Tensor out = product(kept.normed, kept.weight.t());
-  kept.terms.forward(linear, out, kept.normed);
-  return out;
+  return kept.linear.forward(linear, kept.normed, with_backward);
 }
 
 class NormLinearBackward final : public torch::autograd::Node {
  public:
   /// `norm` may be null, and `norm_weight` undefined.
-  NormLinearBackward(const at::Tensor& x_BTC, const Norm* norm, const at::Tensor& norm_weight, const Linear& linear,
-                     bool bf16, Kept kept)
+  NormLinearBackward(const at::Tensor& x_BTC, const Norm* norm, const at::Tensor& norm_weight, bool bf16, Kept kept)
       : x_(norm == nullptr && bf16 ? at::Tensor() : x_BTC, false),
         norm_weight_(norm_weight, false),
-        type_(linear.weight().tensor().scalar_type()),
         with_norm_(norm != nullptr),
         with_bias_(norm != nullptr && norm->bias().defined()),
         sizes_(x_BTC.sizes().vec()),
@@ -76,11 +69,6 @@ class NormLinearBackward final : public torch::autograd::Node {
     if (norm != nullptr) shape_ = shape_of(*norm, x_BTC.size(0) * x_BTC.size(1));
     // What is multiplied without a norm in float32 is x itself.
     if (norm == nullptr && !bf16) kept_.normed = at::Tensor();
-    // The weight was copied when it was rounded; else it is read again.
-    if (!bf16 || !keeps_low_weights()) {
-      weight_ = SavedVariable(linear.weight().tensor(), false);
-      kept_.weight = at::Tensor();
-    }
   }
 
   variable_list apply(variable_list&& gradients) override {
@@ -107,7 +95,7 @@ class NormLinearBackward final : public torch::autograd::Node {
   std::string name() const override { return "NormLinearBackward"; }
 
   void release_variables() override {
-    for (SavedVariable* saved : {&x_, &norm_weight_, &weight_}) saved->reset_data();
+    for (SavedVariable* saved : {&x_, &norm_weight_}) saved->reset_data();
     kept_ = Kept();
     is_done_ = true;
   }
@@ -117,13 +105,9 @@ class NormLinearBackward final : public torch::autograd::Node {
 
   template <typename T>
   void backward(const at::Tensor& dout, const at::Tensor& dstream, variable_list& of_inputs) {
-    const at::Tensor weight = kept_.weight.defined() ? kept_.weight : for_products<T>(weight_.unpack());
     const bool of_norm = wants(kX) || wants(kNormWeight) || wants(kNormBias);
-    const at::Tensor dproduct = kept_.terms.of_product(dout);
-    const at::Tensor dnormed = of_norm ? product(dproduct, weight) : at::Tensor();
     const at::Tensor normed = kept_.normed.defined() ? kept_.normed : rows_of<T>(x_.unpack());
-    if (wants(kWeight)) of_inputs[kWeight] = gradient_of_weight(dproduct, normed, type_);
-    kept_.terms.backward(dproduct, normed, dnormed, of_inputs);
+    const at::Tensor dnormed = kept_.linear.backward(dout, normed, of_norm, wants(kWeight), of_inputs);
     if (!of_norm) return;
     if (!with_norm_) {
       of_inputs[kX] = dnormed.to(at::kFloat).view(sizes_);
@@ -138,8 +122,7 @@ class NormLinearBackward final : public torch::autograd::Node {
     if (wants(kNormBias)) of_inputs[kNormBias] = std::move(found.dbias);
   }
 
-  SavedVariable x_, norm_weight_, weight_;
-  at::ScalarType type_;  // of the weight
+  SavedVariable x_, norm_weight_;
   bool with_norm_, with_bias_, is_done_ = false;
   std::vector<std::int64_t> sizes_;
   NormShape shape_;
@@ -151,23 +134,25 @@ class NormLinearBackward final : public torch::autograd::Node {
 
 NormedLinear fused_norm_linear(const at::Tensor& x_BTC, const Norm* norm, const Linear& linear) {
   const bool bf16 = lowers_to_bf16();
-  const at::Tensor& weight = linear.weight().tensor();
   const at::Tensor norm_weight = norm != nullptr ? norm->weight() : at::Tensor();
-  std::vector<at::Tensor> inputs = {x_BTC, norm_weight, norm != nullptr ? norm->bias() : at::Tensor(), weight};
+  std::vector<at::Tensor> inputs = {x_BTC, norm_weight, norm != nullptr ? norm->bias() : at::Tensor(),
+                                    linear.product().parameter()};
   for (at::Tensor& tensor : term_tensors({&linear})) inputs.push_back(std::move(tensor));
   const bool wanted = any_requires_grad(inputs);
   Kept kept;
-  kept.terms.first = kInputs;
+  kept.linear.weight = kWeight;
+  kept.linear.terms = kInputs;
   NormedLinear found{{}, x_BTC};
   {
     const at::AutoDispatchBelowADInplaceOrView below_autograd;
     const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::DispatchKey::AutocastCPU);
-    found.out = bf16 ? forward<Bf16>(x_BTC, norm, linear, kept) : forward<float>(x_BTC, norm, linear, kept);
+    found.out =
+        bf16 ? forward<Bf16>(x_BTC, norm, linear, wanted, kept) : forward<float>(x_BTC, norm, linear, wanted, kept);
     if (wanted) found.stream = at::alias(x_BTC);
   }
   if (!wanted) return found;
   const std::shared_ptr<NormLinearBackward> node(
-      new NormLinearBackward(x_BTC, norm, norm_weight, linear, bf16, std::move(kept)), torch::autograd::deleteNode);
+      new NormLinearBackward(x_BTC, norm, norm_weight, bf16, std::move(kept)), torch::autograd::deleteNode);
   node->set_next_edges(edges_of(inputs));
   torch::autograd::set_history(found.out, node);
   torch::autograd::set_history(found.stream, node);

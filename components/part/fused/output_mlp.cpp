@@ -14,10 +14,9 @@
 #include <vector>
 
 #include "components/ops/kernel_policy.h"
-#include "components/ops/matmul.h"
 #include "components/part/fused/attend_heads.h"
 #include "components/part/fused/fused.h"
-#include "components/part/fused/node_terms.h"
+#include "components/part/fused/node_linear.h"
 #include "components/part/fused/rows.h"
 #include "components/tensor/device.h"
 #include "components/tensor/tensors.h"
@@ -69,9 +68,8 @@ struct Kept {
   NormStatistics statistics;
   at::Tensor z;  // the sum with the MLP's branch, where that is normed, too
   NormStatistics last_statistics;
-  at::Tensor hidden, active;       // [N, F or 2 F], before bias and activation; [N, F] after
-  at::Tensor proj_w, fc_w, out_w;  // in the type of the products
-  NodeTerms proj_terms, fc_terms, out_terms;
+  at::Tensor hidden, active;  // [N, F or 2 F], before bias and activation; [N, F] after
+  NodeLinear proj, fc, out;
 };
 
 struct Parts {
@@ -82,12 +80,9 @@ struct Parts {
 };
 
 template <typename T>
-at::Tensor forward(const at::Tensor& x, const Parts& parts, const Sizes& s, const BranchDrops& drops, Kept& kept) {
-  kept.proj_w = for_products<T>(parts.proj.weight());
-  kept.fc_w = for_products<T>(parts.mlp.fc().weight());
-  kept.out_w = for_products<T>(parts.mlp.proj().weight());
-  const at::Tensor attended = product(kept.mixed, kept.proj_w.t());
-  kept.proj_terms.forward(parts.proj, attended, kept.mixed);
+at::Tensor forward(const at::Tensor& x, const Parts& parts, const Sizes& s, const BranchDrops& drops,
+                   bool with_backward, Kept& kept) {
+  const at::Tensor attended = kept.proj.forward(parts.proj, kept.mixed, with_backward);
   kept.y = new_tensor<float>({s.norm.rows, s.norm.width});
   const Branch branch{attended, parts.proj.bias(), kept.y, drops.attention};
   kept.normed = new_tensor<T>({s.norm.rows, s.norm.width});
@@ -99,8 +94,7 @@ at::Tensor forward(const at::Tensor& x, const Parts& parts, const Sizes& s, cons
   const bool is_apart = parts.last != nullptr && !std::is_same_v<T, float>;
   norm_rows<T>(data<float>(x), &branch, parts.norm.weight(), parts.norm.bias(), s.norm,
                {kept.normed, is_apart ? between : at::Tensor()}, kept.statistics);
-  kept.hidden = product(kept.normed, kept.fc_w.t());
-  kept.fc_terms.forward(parts.mlp.fc(), kept.hidden, kept.normed);
+  kept.hidden = kept.fc.forward(parts.mlp.fc(), kept.normed, with_backward);
   kept.active = new_tensor<T>({s.norm.rows, s.hidden});
   const std::int64_t wide = kept.hidden.size(1);
   parallel_for_rows(s.norm.rows, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
@@ -108,8 +102,7 @@ at::Tensor forward(const at::Tensor& x, const Parts& parts, const Sizes& s, cons
                                         data<T>(kept.active) + begin * s.hidden, end - begin, s.hidden, s.activation,
                                         s.gated});
   });
-  const at::Tensor added = product(kept.active, kept.out_w.t());
-  kept.out_terms.forward(parts.mlp.proj(), added, kept.active);
+  const at::Tensor added = kept.out.forward(parts.mlp.proj(), kept.active, with_backward);
   at::Tensor out = new_tensor<float>({s.batch, s.positions, s.norm.width});
   if (parts.last != nullptr) {
     kept.z = new_tensor<float>({s.norm.rows, s.norm.width});
@@ -134,12 +127,6 @@ class OutputMlpBackward final : public torch::autograd::Node {
       : sizes_(sizes), drops_(drops), bf16_(bf16), kept_(std::move(kept)) {
     for (const Input i : {kNormW, kFcB, kLastW}) saved_[i] = SavedVariable(inputs[i], false);
     for (const Input i : {kProjB, kNormB, kFcB, kOutB, kLastW, kLastB}) has_[i] = inputs[i].defined();
-    for (const Input i : {kProjW, kFcW, kOutW}) types_[i] = inputs[i].scalar_type();
-    // Weights of the products were copied when they were rounded; else they are read again.
-    if (!bf16 || !keeps_low_weights()) {
-      for (const Input i : {kProjW, kFcW, kOutW}) saved_[i] = SavedVariable(inputs[i], false);
-      kept_.proj_w = kept_.fc_w = kept_.out_w = at::Tensor();
-    }
   }
 
   variable_list apply(variable_list&& gradients) override {
@@ -160,15 +147,6 @@ class OutputMlpBackward final : public torch::autograd::Node {
 
  private:
   bool wants(Input i) const { return task_should_compute_output(i); }
-
-  at::Tensor weight_gradient(Input i, const at::Tensor& dout, const at::Tensor& in) const {
-    return wants(i) ? gradient_of_weight(dout, in, types_[i]) : at::Tensor();
-  }
-
-  template <typename T>
-  at::Tensor weight_of(Input i, const at::Tensor& low) const {
-    return low.defined() ? low : for_products<T>(saved_[i].unpack());
-  }
 
   /// The gradient of the MLP's branch, as its products take it, of that of the stream behind the sum.
   template <typename T>
@@ -194,10 +172,7 @@ class OutputMlpBackward final : public torch::autograd::Node {
   template <typename T>
   at::Tensor mlp_backward(const at::Tensor& dbranch, variable_list& of_inputs) {
     const NormShape& s = sizes_.norm;
-    const at::Tensor dadded = kept_.out_terms.of_product(dbranch);
-    const at::Tensor dactive = product(dadded, weight_of<T>(kOutW, kept_.out_w));
-    of_inputs[kOutW] = weight_gradient(kOutW, dadded, kept_.active);
-    kept_.out_terms.backward(dadded, kept_.active, dactive, of_inputs);
+    const at::Tensor dactive = kept_.out.backward(dbranch, kept_.active, true, wants(kOutW), of_inputs);
     kept_.active = at::Tensor();
     const std::int64_t wide = kept_.hidden.size(1);
     const at::Tensor dhidden = sizes_.gated ? new_tensor<T>({s.rows, wide}) : dactive;
@@ -211,10 +186,7 @@ class OutputMlpBackward final : public torch::autograd::Node {
     });
     of_inputs[kFcB] = dfc_bias.total();
     kept_.hidden = at::Tensor();
-    const at::Tensor dfc = kept_.fc_terms.of_product(dhidden);
-    const at::Tensor dnormed = product(dfc, weight_of<T>(kFcW, kept_.fc_w));
-    of_inputs[kFcW] = weight_gradient(kFcW, dfc, kept_.normed);
-    kept_.fc_terms.backward(dfc, kept_.normed, dnormed, of_inputs);
+    const at::Tensor dnormed = kept_.fc.backward(dhidden, kept_.normed, true, wants(kFcW), of_inputs);
     kept_.normed = at::Tensor();
     return dnormed;
   }
@@ -243,10 +215,7 @@ class OutputMlpBackward final : public torch::autograd::Node {
     of_inputs[kNormW] = std::move(of_norm.dweight);
     of_inputs[kNormB] = std::move(of_norm.dbias);
     of_inputs[kProjB] = std::move(of_norm.sum);
-    const at::Tensor dattended = kept_.proj_terms.of_product(of_norm.low);
-    if (wants(kMixed)) of_inputs[kMixed] = product(dattended, weight_of<T>(kProjW, kept_.proj_w));
-    of_inputs[kProjW] = weight_gradient(kProjW, dattended, kept_.mixed);
-    kept_.proj_terms.backward(dattended, kept_.mixed, of_inputs[kMixed], of_inputs);
+    of_inputs[kMixed] = kept_.proj.backward(of_norm.low, kept_.mixed, wants(kMixed), wants(kProjW), of_inputs);
     of_inputs[kX] = of_norm.dx.view({sizes_.batch, sizes_.positions, sizes_.norm.width});
     kept_ = Kept();
     for (std::size_t i = 0; i < of_inputs.size(); ++i) {
@@ -257,7 +226,6 @@ class OutputMlpBackward final : public torch::autograd::Node {
 
   std::array<SavedVariable, kInputs> saved_;
   std::array<bool, kInputs> has_ = {};
-  std::array<at::ScalarType, kInputs> types_ = {};  // of the weights of products
   Sizes sizes_;
   BranchDrops drops_;
   bool bf16_;
@@ -270,9 +238,7 @@ bool fused_block_fits(const at::Tensor& x_BTC, const SelfAttention& attention, c
                       const Texts* texts) {
   const AttentionOptions& o = attention.options();
   for (const Linear* linear : {&attention.qkv(), &attention.proj(), &mlp.fc(), &mlp.proj()}) {
-    const at::Tensor& weight = linear->weight().tensor();
-    const bool is_low = weight.scalar_type() == at::kBFloat16 && (!weight.requires_grad() || lowers_to_bf16());
-    if (weight.scalar_type() != at::kFloat && !is_low) return false;
+    if (!linear->product().fits_nodes(lowers_to_bf16())) return false;
   }
   const AttentionShape shape =
       texts != nullptr ? attention_shape(*texts, o) : attention_shape(x_BTC.size(0), x_BTC.size(1), o);
@@ -287,13 +253,13 @@ at::Tensor fused_output_mlp(const at::Tensor& x_BTC, const at::Tensor& mixed, co
   const Linear &fc = mlp.fc(), &out = mlp.proj();
   std::vector<at::Tensor> inputs = {x_BTC,
                                     mixed,
-                                    proj.weight().tensor(),
+                                    proj.product().parameter(),
                                     proj.bias(),
                                     norm.weight(),
                                     norm.bias(),
-                                    fc.weight().tensor(),
+                                    fc.product().parameter(),
                                     fc.bias(),
-                                    out.weight().tensor(),
+                                    out.product().parameter(),
                                     out.bias(),
                                     last != nullptr ? last->weight() : at::Tensor(),
                                     last != nullptr ? last->bias() : at::Tensor()};
@@ -307,18 +273,23 @@ at::Tensor fused_output_mlp(const at::Tensor& x_BTC, const at::Tensor& mixed, co
                     mlp.options().gated};
   const bool bf16 = mixed.scalar_type() == at::kBFloat16;
   Kept kept;
-  kept.proj_terms.first = kInputs;
-  kept.fc_terms.first = kept.proj_terms.first + term_tensor_count(proj);
-  kept.out_terms.first = kept.fc_terms.first + term_tensor_count(fc);
+  kept.proj.weight = kProjW;
+  kept.fc.weight = kFcW;
+  kept.out.weight = kOutW;
+  kept.proj.terms = kInputs;
+  kept.fc.terms = kept.proj.terms + term_tensor_count(proj);
+  kept.out.terms = kept.fc.terms + term_tensor_count(fc);
+  const bool wanted = any_requires_grad(inputs);
   at::Tensor z_BTC;
   {
     const at::AutoDispatchBelowADInplaceOrView below_autograd;
     const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::DispatchKey::AutocastCPU);
     kept.mixed = mixed.detach();
     const Parts parts{proj, norm, mlp, last};
-    z_BTC = bf16 ? forward<Bf16>(x_BTC, parts, sizes, drops, kept) : forward<float>(x_BTC, parts, sizes, drops, kept);
+    z_BTC = bf16 ? forward<Bf16>(x_BTC, parts, sizes, drops, wanted, kept)
+                 : forward<float>(x_BTC, parts, sizes, drops, wanted, kept);
   }
-  if (!any_requires_grad(inputs)) return z_BTC;
+  if (!wanted) return z_BTC;
   const std::shared_ptr<OutputMlpBackward> node(new OutputMlpBackward(inputs, sizes, drops, bf16, std::move(kept)),
                                                 torch::autograd::deleteNode);
   node->set_next_edges(edges_of(inputs));

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "components/ops/matmul.h"
 #include "components/tensor/tensors.h"
 
 namespace components::part {
@@ -29,10 +28,6 @@ T* row_of(const at::Tensor& tensor, std::int64_t at) {
 NormShape shape_of(const Norm& norm, std::int64_t rows) {
   const NormOptions& options = norm.options();
   return {rows, options.width, options.eps, options.kind == NormOptions::Kind::kLayer};
-}
-
-at::Tensor gradient_of_weight(const at::Tensor& dout, const at::Tensor& in, at::ScalarType of_weight) {
-  return matmul_float32(dout.t(), in).to(of_weight);
 }
 
 template <typename T>

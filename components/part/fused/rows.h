@@ -6,39 +6,12 @@
 #include <torch/csrc/autograd/function.h>
 
 #include <cstdint>
-#include <type_traits>
 
 #include "components/kernels/transformer.h"
-#include "components/ops/bf16_weight_cache.h"
-#include "components/ops/kernel_policy.h"
 #include "components/ops/torch_bridge.h"
 #include "components/part/norm.h"
-#include "components/part/weight.h"
 
 namespace components::part {
-
-/// A matrix in the type of the products: itself, or a copy that lives as long as the result. A frozen one may be
-/// bfloat16 under products in float32.
-template <typename T>
-at::Tensor for_products(const at::Tensor& weight) {
-  if constexpr (std::is_same_v<T, float>) {
-    return weight.to(at::kFloat);
-  } else {
-    return weight.scalar_type() == at::kBFloat16 ? weight : kernels::lowered<kernels::Bf16>(weight);
-  }
-}
-
-/// The same, with the copy in bfloat16 that the weight keeps.
-template <typename T>
-at::Tensor for_products(const Weight& weight) {
-  const at::Tensor& tensor = weight.tensor();
-  const bool is_kept = std::is_same_v<T, kernels::Bf16> && tensor.scalar_type() == at::kFloat && keeps_low_weights();
-  return is_kept ? weight.low().in_bf16(tensor) : for_products<T>(tensor);
-}
-
-/// The gradient of a product's weight [O, I] in the weight's own type. dout [N, O] and in [N, I] in the type of the
-/// products.
-at::Tensor gradient_of_weight(const at::Tensor& dout, const at::Tensor& in, at::ScalarType of_weight);
 
 /// What a norm's backward pass needs of the forward pass.
 struct NormStatistics {

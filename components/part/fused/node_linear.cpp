@@ -1,4 +1,4 @@
-#include "components/part/fused/node_terms.h"
+#include "components/part/fused/node_linear.h"
 
 #include <utility>
 
@@ -6,11 +6,14 @@
 
 namespace components::part {
 
-void NodeTerms::forward(const Linear& linear, const at::Tensor& y_NO, const at::Tensor& x_NI) {
+at::Tensor NodeLinear::forward(const Linear& linear, const at::Tensor& x_NI, bool with_backward) {
+  at::Tensor y_NO;
+  product_ = linear.product().in_node(x_NI, y_NO, with_backward);
   for (const auto& term : linear.terms()) terms_.push_back(term->add_to(y_NO, x_NI));
+  return y_NO;
 }
 
-at::Tensor NodeTerms::of_product(const at::Tensor& dy_NO) {
+at::Tensor NodeLinear::of_product(const at::Tensor& dy_NO) {
   at::Tensor own;
   for (const auto& term : terms_) {
     if (!term->scales()) continue;
@@ -20,13 +23,18 @@ at::Tensor NodeTerms::of_product(const at::Tensor& dy_NO) {
   return own.defined() ? own : dy_NO;
 }
 
-void NodeTerms::backward(const at::Tensor& dy_NO, const at::Tensor& x_NI, const at::Tensor& dx_NI,
-                         torch::autograd::variable_list& of_inputs) {
-  std::size_t place = first;
+at::Tensor NodeLinear::backward(const at::Tensor& dy_NO, const at::Tensor& x_NI, bool of_input, bool of_weight,
+                                torch::autograd::variable_list& of_inputs) {
+  const at::Tensor dproduct_NO = of_product(dy_NO);
+  const at::Tensor dx_NI = of_input ? product_->to_input(dproduct_NO) : at::Tensor();
+  if (of_weight) of_inputs[weight] = product_->to_weight(dproduct_NO, x_NI);
+  product_.reset();
+  std::size_t place = terms;
   for (const auto& term : terms_) {
-    for (at::Tensor& gradient : term->backward(dy_NO, x_NI, dx_NI)) of_inputs[place++] = std::move(gradient);
+    for (at::Tensor& gradient : term->backward(dproduct_NO, x_NI, dx_NI)) of_inputs[place++] = std::move(gradient);
   }
   terms_.clear();
+  return dx_NI;
 }
 
 std::vector<at::Tensor> term_tensors(std::initializer_list<const Linear*> linears) {
