@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "components/block/quantized.h"
 #include "components/model/recompute.h"
 #include "components/tensor/tensors.h"
 #include "runner/core/error.h"
@@ -230,6 +231,7 @@ double Model::training_flops(std::int64_t positions) const {
       elements += size;
       if (parameter.tensor.requires_grad()) trained += size;
     }
+    elements += static_cast<double>(block::quantized_count(*block));
     // By convention the first block counts as if its input had a gradient, too.
     input_has_gradient = input_has_gradient || trained > 0.0;
     const double of_weights = elements > 0.0 ? trained / elements : (input_has_gradient ? 1.0 : 0.0);
@@ -241,6 +243,7 @@ double Model::training_flops(std::int64_t positions) const {
 std::int64_t Model::parameter_count() const {
   std::int64_t count = 0;
   for (const NamedTensor& parameter : parameters()) count += parameter.tensor.numel();
+  for (const auto& block : blocks_) count += block::quantized_count(*block);
   return count;
 }
 

@@ -8,6 +8,7 @@
 #include "components/ops/matmul.h"
 #include "components/part/row_products.h"
 #include "components/tensor/autocast.h"
+#include "runner/core/error.h"
 
 namespace components::part {
 namespace {
@@ -37,6 +38,9 @@ class FloatProductBackward final : public ProductBackward {
 
 }  // namespace
 
+void Product::fill(const at::Tensor&) { RUNNER_ASSERT(false, "a parameter is filled by its name"); }
+
+std::int64_t FloatProduct::bytes() const { return static_cast<std::int64_t>(weight_.tensor().nbytes()); }
 std::int64_t FloatProduct::in() const { return weight_.tensor().size(1); }
 std::int64_t FloatProduct::out() const { return weight_.tensor().size(0); }
 
@@ -48,8 +52,7 @@ std::pair<const void*, std::uint32_t> FloatProduct::version() const {
 
 at::Tensor FloatProduct::forward(const at::Tensor& x, const at::Tensor& bias) const {
   const at::Tensor& own = weight_.tensor();
-  const at::Tensor weight =
-      own.requires_grad() || Autocast::is_on(x.device().type()) ? own : own.to(x.scalar_type());
+  const at::Tensor weight = own.requires_grad() || Autocast::is_on(x.device().type()) ? own : own.to(x.scalar_type());
   return bias.defined() ? at::linear(x, weight, bias) : at::linear(x, weight);
 }
 

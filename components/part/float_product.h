@@ -29,6 +29,7 @@ class FloatProduct final : public Product {
   bool rows_in_bf16(bool of_pass) const override;
   at::Tensor rows(const at::Tensor& x_NI) const override;
   at::Tensor weight(std::int64_t first, std::int64_t count, bool bf16) const override;
+  std::int64_t bytes() const override;
 
  private:
   Weight weight_;

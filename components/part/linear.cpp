@@ -1,13 +1,19 @@
 #include "components/part/linear.h"
 
 #include "components/part/float_product.h"
+#include "components/part/quantized_product.h"
 #include "components/tensor/tensors.h"
 
 namespace components::part {
 
 Linear::Linear(Declared& declared, const std::string& name, const LinearOptions& options) {
   const std::int64_t of_weight[] = {options.out, options.in}, of_bias[] = {options.out};
-  product_ = std::make_unique<FloatProduct>(declared.parameter(name + ".weight", of_weight, options.weight));
+  const std::string weight = name + ".weight";
+  if (const QuantizedForm* form = declared.form_of(weight)) {
+    product_ = std::make_unique<QuantizedProduct>(*form, options.out, options.in, declared.on_meta());
+  } else {
+    product_ = std::make_unique<FloatProduct>(declared.parameter(weight, of_weight, options.weight));
+  }
   if (options.bias) bias_ = Weight(declared.parameter(name + ".bias", of_bias, *options.bias));
 }
 
@@ -20,7 +26,9 @@ at::Tensor Linear::forward(const at::Tensor& x) const {
   return y;
 }
 
-double Linear::flops() const { return 2.0 * static_cast<double>(product_->in()) * static_cast<double>(product_->out()); }
+double Linear::flops() const {
+  return 2.0 * static_cast<double>(product_->in()) * static_cast<double>(product_->out());
+}
 
 const std::vector<std::shared_ptr<LinearTerm>>& Linear::terms() const {
   static const std::vector<std::shared_ptr<LinearTerm>> none;

@@ -28,6 +28,7 @@ class Linear {
   at::Tensor forward(const at::Tensor& x) const;  ///< [..., in] to [..., out], by LibTorch's operations
   /// Which multiplies by its weight. Nothing else reads that.
   const Product& product() const { return *product_; }
+  Product& product() { return *product_; }
   const at::Tensor& bias() const { return bias_.tensor(); }  ///< undefined: there is none
 
   double flops() const;  ///< of the forward pass of one row, without terms

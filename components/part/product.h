@@ -6,6 +6,10 @@
 
 #include "runner/core/tensor_fwd.h"
 
+namespace c10 {
+struct Device;
+}
+
 namespace components::part {
 
 /// What the backward pass of Product::in_node() needs of the forward pass. It runs once.
@@ -19,8 +23,8 @@ class ProductBackward {
   virtual at::Tensor to_weight(const at::Tensor& dy_NO, const at::Tensor& x_NI) const = 0;
 };
 
-/// `x W^T` with the weight W [O, I] of a linear layer, whatever form it is kept in. Each of the ways to compute a linear
-/// layer has its method here; they agree but for rounding.
+/// `x W^T` with the weight W [O, I] of a linear layer, whatever form it is kept in. Each of the ways to compute a
+/// linear layer has its method here; they agree but for rounding.
 ///
 /// Products have one of two types, float32 and bfloat16: that of x. Sums are float32.
 class Product {
@@ -29,7 +33,8 @@ class Product {
 
   virtual std::int64_t in() const = 0;
   virtual std::int64_t out() const = 0;
-  /// The block's parameter, an input of each node that multiplies by it; undefined for a form that is never trained.
+  /// The block's parameter, an input of each node that multiplies by it; undefined for a quantised weight, which is
+  /// none.
   virtual const at::Tensor& parameter() const = 0;
   /// Where W lies, and how often it was written to; an address of null: it has no memory here.
   virtual std::pair<const void*, std::uint32_t> version() const = 0;
@@ -55,6 +60,14 @@ class Product {
 
   /// Rows [first, first + count) of W as products of that type read them: a view or a copy.
   virtual at::Tensor weight(std::int64_t first, std::int64_t count, bool bf16) const = 0;
+
+  /// Whether W is kept in fewer than 16 bits, and is no parameter.
+  virtual bool is_quantized() const { return false; }
+  virtual std::int64_t bytes() const = 0;  ///< that W takes
+  /// Of a quantised one: takes W [O, I], float32 or bfloat16 on the CPU.
+  virtual void fill(const at::Tensor& weight_OI);
+  /// Of a quantised one: a parameter is moved by whoever owns it.
+  virtual void move_to(const c10::Device& /*device*/) {}
 };
 
 }  // namespace components::part

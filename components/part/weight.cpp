@@ -11,6 +11,7 @@
 #include "components/kernels/transformer.h"
 #include "components/ops/bf16_weight_cache.h"
 #include "components/ops/torch_bridge.h"
+#include "components/part/quantized_product.h"
 #include "components/tensor/tensors.h"
 #include "runner/core/error.h"
 
@@ -132,6 +133,20 @@ at::Tensor MetaWeights::make(const std::string&, std::span<const std::int64_t> s
   return uninitialised(shape, at::kFloat, at::kMeta);
 }
 
+at::Tensor QuantizedWeights::make(const std::string& name, std::span<const std::int64_t> shape, const Init& init) {
+  return others_.make(name, shape, init);
+}
+
+at::Tensor QuantizedWeights::make_buffer(const std::string& name, std::span<const std::int64_t> shape,
+                                         const Init& init) {
+  return others_.make_buffer(name, shape, init);
+}
+
+const QuantizedForm* QuantizedWeights::form_of(const std::string& name) const {
+  const auto at = forms_.find(name);
+  return at != forms_.end() ? &at->second : nullptr;
+}
+
 Weight::Weight() : tensor_(std::make_unique<at::Tensor>()) {}
 Weight::Weight(const at::Tensor& tensor)
     : tensor_(std::make_unique<at::Tensor>(tensor)), low_(std::make_unique<Bf16WeightCache>()) {}
@@ -161,6 +176,12 @@ at::Tensor Declared::parameter(std::string full_name, std::span<const std::int64
   parameters_.push_back({std::move(full_name), std::move(tensor)});
   return parameters_.back().tensor;
 }
+
+const QuantizedForm* Declared::form_of(const std::string& full_name) const {
+  return maker_ != nullptr ? maker_->form_of(full_name) : nullptr;
+}
+
+bool Declared::on_meta() const { return maker_ != nullptr && maker_->meta(); }
 
 at::Tensor Declared::buffer(std::string full_name, std::span<const std::int64_t> shape, double value) {
   RUNNER_ASSERT(maker_ != nullptr, "a block that declares buffers is given who makes them");

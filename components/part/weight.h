@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <set>
 #include <span>
@@ -16,6 +17,8 @@ struct NamedTensor;
 }  // namespace components
 
 namespace components::part {
+
+struct QuantizedForm;
 
 /// The numbers that a new parameter begins with.
 struct Init {
@@ -46,6 +49,8 @@ class WeightMaker {
   virtual at::Tensor make_buffer(const std::string& name, std::span<const std::int64_t> shape, const Init& init);
   /// True on the meta device: shapes only, no memory and no draw.
   virtual bool meta() const { return false; }
+  /// How the weight of a linear layer, under its full name, is kept; null: as a parameter.
+  virtual const QuantizedForm* form_of(const std::string& /*name*/) const { return nullptr; }
 };
 
 /// Whole tensors on the CPU, float32 or bfloat16, drawn from LibTorch's default generator: a seed and an order give the
@@ -82,6 +87,7 @@ class WeightRows final : public WeightMaker {
   ~WeightRows() override;
   at::Tensor make(const std::string& name, std::span<const std::int64_t> shape, const Init& init) override;
   at::Tensor make_buffer(const std::string& name, std::span<const std::int64_t> shape, const Init& init) override;
+  const QuantizedForm* form_of(const std::string& name) const override { return whole_.form_of(name); }
 
   /// By the parameters' names, without those that are kept whole.
   std::vector<NamedTensor> take();
@@ -90,6 +96,22 @@ class WeightRows final : public WeightMaker {
   WeightMaker& whole_;
   const Rows& rows_;
   std::vector<NamedTensor> kept_;
+};
+
+/// Another maker's tensors, without the weights that are kept in fewer bits.
+class QuantizedWeights final : public WeightMaker {
+ public:
+  using Forms = std::map<std::string, QuantizedForm>;  ///< by full names
+  /// Both outlive this.
+  QuantizedWeights(WeightMaker& others, const Forms& forms) : others_(others), forms_(forms) {}
+  at::Tensor make(const std::string& name, std::span<const std::int64_t> shape, const Init& init) override;
+  at::Tensor make_buffer(const std::string& name, std::span<const std::int64_t> shape, const Init& init) override;
+  bool meta() const override { return others_.meta(); }
+  const QuantizedForm* form_of(const std::string& name) const override;
+
+ private:
+  WeightMaker& others_;
+  const Forms& forms_;
 };
 
 class MetaWeights final : public WeightMaker {
@@ -134,6 +156,10 @@ class Declared {
   at::Tensor parameter(std::string full_name, std::span<const std::int64_t> shape, const Init& init);
   /// The same for one that is saved but not trained.
   at::Tensor buffer(std::string full_name, std::span<const std::int64_t> shape, double value);
+
+  /// WeightMaker::form_of() and meta() of who makes them.
+  const QuantizedForm* form_of(const std::string& full_name) const;
+  bool on_meta() const;
 
   const std::vector<NamedTensor>& parameters() const { return parameters_; }
   const std::vector<NamedTensor>& buffers() const { return buffers_; }

@@ -7,6 +7,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "components/block/quantized.h"
 #include "components/part/linear.h"
 #include "components/part/linear_term.h"
 #include "components/tensor/tensors.h"
@@ -78,7 +79,8 @@ std::set<std::string> bf16_in_source(const std::vector<SourceTensor>& fills, con
   for (const auto& block : model.blocks()) {
     for (const components::part::NamedLinear& named : block->linears()) {
       has_adapters = has_adapters || !named.linear->terms().empty();
-      if (!named.linear->weight().tensor().requires_grad()) frozen.insert(named.name + ".weight");
+      if (named.linear->product().is_quantized()) continue;
+      if (!named.linear->product().parameter().requires_grad()) frozen.insert(named.name + ".weight");
     }
   }
   if (!has_adapters) return {};
@@ -95,6 +97,7 @@ std::shared_ptr<const BaseWeights> base_of(const InitWeights& init, const compon
     has_adapters = has_adapters || components::part::is_of_term(parameter.name);
     if (!parameter.tensor.requires_grad()) frozen.insert(parameter.name);
   }
+  for (const auto& weight : components::block::quantized_weights(model.blocks())) frozen.insert(weight.name);
   if (!has_adapters) return nullptr;
   // A run's checkpoint may be removed as newer ones are made: what comes from one is held.
   if (!init.checkpoint.empty() && init.base == nullptr) return nullptr;

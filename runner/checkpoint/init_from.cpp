@@ -12,6 +12,7 @@
 #include <system_error>
 #include <unordered_map>
 
+#include "components/block/quantized.h"
 #include "components/part/linear_term.h"
 #include "components/tensor/tensors.h"
 #include "runner/artifact/checkpoint_name.h"
@@ -108,6 +109,10 @@ class Matcher {
         tensors_(model.parameters()),
         diagnostics_(diagnostics) {
     for (NamedTensor& buffer : model.buffers()) tensors_.push_back(std::move(buffer));
+    for (NamedTensor& weight : components::block::quantized_weights(model.blocks())) {
+      quantized_.insert(weight.name);
+      tensors_.push_back(std::move(weight));
+    }
     for (const NamedTensor& tensor : tensors_) {
       target_of_.emplace(tensor.name, targets_.size());
       targets_.push_back({&tensor, {tensor.name}});
@@ -166,6 +171,7 @@ class Matcher {
             kTransposeHint);
     }
     if (config_.strict) refuse_names();
+    check_quantized();
     if (weights_.filled == 0 && !diagnostics_.has_errors()) {
       error(source + " has no tensor for the model: of its " +
                 count_text(reader.tensors().size(), "tensor", "tensors") + " none has the name of a model tensor",
@@ -375,7 +381,11 @@ class Matcher {
     weights_.fills.push_back(std::move(source));
     if (!is_first) return;  // the same tensor again, under its tied name
     const SourceTensor& fill = weights_.fills.back();
-    if (dtype != fill.dtype) ++weights_.converted[fill.dtype + " to " + dtype];
+    if (quantized_.contains(name)) {
+      ++weights_.quantized;
+    } else if (dtype != fill.dtype) {
+      ++weights_.converted[fill.dtype + " to " + dtype];
+    }
     if (components::part::is_of_term(name)) ++weights_.tensors;
     ++weights_.filled;
     weights_.elements += fill.rows_kept ? tensor.numel() / tensor.size(0) * *fill.rows_kept : tensor.numel();
@@ -400,6 +410,27 @@ class Matcher {
                            near.empty() ? "`*` matches any text" : "did you mean \"" + near + "\"?");
       }
     }
+  }
+
+  /// Weights that are kept in fewer bits have no initial values, and are read again at each start.
+  void check_quantized() {
+    if (quantized_.empty()) return;
+    if (!weights_.checkpoint.empty() && weights_.base == nullptr) {
+      return error(weights_.source +
+                       " is a checkpoint of a run, which may be removed, and quantized weights are read "
+                       "again at each start",
+                   "export it with `roux export RUN FOLDER`, and name the folder");
+    }
+    Names lacking;
+    for (const Names* names : {&weights_.left_out, &weights_.missing}) {
+      for (const std::string& name : *names) {
+        if (quantized_.contains(name) || source_.lacking.contains(name)) lacking.push_back(name);
+      }
+    }
+    if (lacking.empty()) return;
+    error("quantization keeps " + list_text(lacking) + " in 4 bits, and " + weights_.source + " does not give " +
+              (lacking.size() == 1 ? "it" : "them"),
+          "name the layers in quantization.llm_int8_skip_modules: others begin as they are drawn");
   }
 
   void refuse_names() {
@@ -457,6 +488,7 @@ class Matcher {
   const Node& written_;
   const Node& recipe_;
   components::NamedTensors tensors_;
+  std::set<std::string> quantized_;  ///< of these
   Diagnostics& diagnostics_;
   std::vector<Target> targets_;
   std::unordered_map<std::string, std::size_t> target_of_;
@@ -488,6 +520,7 @@ std::string InitWeights::text() const {
   if (!wrappers.empty()) text += " (without `" + core::joined(wrappers, "`, `") + "` in its names)";
   if (base != nullptr) text += " and its base " + base->source();
   for (const auto& [types, count] : converted) text += ", " + std::to_string(count) + " " + types;
+  if (quantized > 0) text += ", " + std::to_string(quantized) + " quantized";
   if (vocabulary) {
     const auto [there, here] = *vocabulary;
     text += "; of a vocabulary of " + std::to_string(there) + " " +
@@ -551,97 +584,6 @@ std::optional<InitWeights> plan_init_from(const Config& config, const Node& writ
     return std::nullopt;
   }
   return Matcher(config, written, recipe, model, diagnostics).match(source.value(), *reader.value());
-}
-
-namespace {
-
-/// The first rows, and the mean of all of the source's for the others, as Transformers' resize_token_embeddings has it
-/// but for its noise of 3e-5 of their deviation: rows part with their first gradients. Added up in one order, so that
-/// the number of threads changes nothing.
-void fill_vocabulary(const TensorSource& source, const TensorBytes& bytes, std::int64_t kept,
-                     const at::Tensor& target) {
-  if (kept < bytes.shape[0]) {
-    return source.copy_to(artifact::rows_of(bytes, 0, kept), target);
-  }
-  source.copy_to(bytes, target.narrow(0, 0, kept));
-  const at::NoGradGuard no_grad;
-  const at::Tensor old = target.narrow(0, 0, kept).to(at::kCPU, at::kFloat).reshape({kept, -1}).contiguous();
-  const auto width = static_cast<std::size_t>(old.size(1));
-  const auto* const values = old.const_data_ptr<float>();
-  std::vector<double> sums(width, 0.0);
-  for (std::size_t row = 0; row < static_cast<std::size_t>(kept); ++row) {
-    for (std::size_t i = 0; i < width; ++i) sums[i] += static_cast<double>(values[row * width + i]);
-  }
-  at::Tensor mean = at::empty({1, old.size(1)}, old.options());
-  for (std::size_t i = 0; i < width; ++i) {
-    mean.mutable_data_ptr<float>()[i] = static_cast<float>(sums[i] / static_cast<double>(kept));
-  }
-  const at::Tensor added = target.narrow(0, kept, target.size(0) - kept);
-  added.copy_(mean.reshape(target.dim() == 1 ? at::IntArrayRef{1} : at::IntArrayRef{1, old.size(1)}).expand_as(added));
-}
-
-/// Part after part, along the first dimension; of a stack of matrices along their rows.
-template <typename BytesOf>
-void fill_tensor(const TensorSource& source, const SourceTensor& fill, const at::Tensor& whole,
-                 const BytesOf& bytes_of) {
-  std::int64_t first = 0;
-  const std::size_t dimensions = bytes_of(fill.from.front())->shape.size();
-  const bool is_stack = static_cast<std::size_t>(whole.dim()) == dimensions + 1;
-  const at::Tensor target = is_stack ? whole.flatten(0, 1) : whole;
-  for (const std::string& name : fill.from) {
-    const TensorBytes* bytes = bytes_of(name);
-    if (std::find(fill.left_out.begin(), fill.left_out.end(), name) != fill.left_out.end()) {
-      first += bytes->shape[0];
-    } else if (fill.rows_kept) {
-      fill_vocabulary(source, *bytes, *fill.rows_kept, target);
-    } else if (fill.transposed) {
-      source.copy_to(*bytes, target.t());
-    } else if (fill.from.size() == 1) {
-      source.copy_to(*bytes, target);
-    } else {
-      source.copy_to(*bytes, target.narrow(0, first, bytes->shape[0]));
-      first += bytes->shape[0];
-    }
-  }
-}
-
-}  // namespace
-
-void load_init_weights(const InitWeights& weights, const components::model::Model& model, const WeightAccess& access) {
-  if (weights.base != nullptr) weights.base->load_into(model, "", access);
-  if (const auto whole = artifact::verify_tensor_set(weights.source); !whole) {
-    throw core::RunError("init_from: " + whole.failure().message,
-                         "use another checkpoint; `roux checkpoints verify` shows which are intact", core::kExitUsage);
-  }
-  std::unordered_map<std::string, at::Tensor> targets;
-  for (const NamedTensor& named : model.parameters()) targets.emplace(named.name, named.tensor);
-  for (const NamedTensor& named : model.buffers()) targets.emplace(named.name, named.tensor);
-  const TensorSource source(weights.source);
-  const auto bytes_of = [&](const std::string& name) {
-    const TensorBytes* bytes = source.find(name);
-    if (bytes == nullptr) throw core::RunError("init_from: " + weights.source + " was changed while it was read");
-    return bytes;
-  };
-  const SourceTensor* before = nullptr;
-  for (const SourceTensor& fill : weights.fills) {
-    if (before != nullptr && before->name == fill.name) {
-      const TensorBytes *one = bytes_of(before->from.front()), *other = bytes_of(fill.from.front());
-      const bool same = one->dtype == other->dtype && artifact::same_bytes(*one, *other);
-      source.let_go(*one);
-      source.let_go(*other);
-      if (!same) {
-        throw core::RunError("init_from: " + one->name + " and " + other->name +
-                                 " are one tensor in the model, but differ in " + weights.source,
-                             "exclude one of them with init_from.exclude, or build the model without the tie",
-                             core::kExitUsage);
-      }
-      continue;
-    }
-    if (access.open) access.open(fill.name);
-    fill_tensor(source, fill, targets.at(fill.name), bytes_of);
-    if (access.close) access.close(fill.name);
-    before = &fill;
-  }
 }
 
 }  // namespace runner::checkpoint

@@ -34,6 +34,7 @@ struct InitWeights {
   std::vector<std::string> missing, unexpected;   ///< empty with `strict`
   std::vector<std::string> left_out;              ///< of the model, or parts of one, by include and exclude
   std::map<std::string, std::int64_t> converted;  ///< `BF16 to F32` -> how many
+  std::int64_t quantized = 0;                     ///< how many are kept in fewer bits
   std::optional<ResizedVocabulary> vocabulary;    ///< by `resize_vocab`, when the source's has another size
   std::shared_ptr<const BaseWeights> base;        ///< of a checkpoint of adapters: what that one does not hold
   std::int64_t tensors = 0;                       ///< of the model

@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 
+#include "components/block/quantized.h"
 #include "components/tensor/device.h"
 #include "components/tensor/tensors.h"
 #include "generated/section/checkpoint.h"
@@ -40,6 +41,7 @@ void plan_model(const train::Experiment& experiment, Plan& plan) {
     BlockPlan row;
     row.name = block->name();
     row.output = core::joined(block->outputs(), ", ", [](const auto& output) { return components::to_text(output); });
+    row.parameters = components::block::quantized_count(*block);
     for (const auto& parameter : block->parameters()) {
       row.parameters += parameter.tensor.numel();
       if (parameter.tensor.requires_grad()) row.trained += parameter.tensor.numel();

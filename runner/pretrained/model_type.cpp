@@ -75,6 +75,7 @@ ModelType read_table(const Node& table, const Node& common) {
   ModelType type;
   type.name = table.find("model_type")->as_string();
   type.prefix = table.find("prefix")->as_string();
+  type.not_quantized = texts(table.find("not_quantized"));
   for (const Node::Entry& head : table.find("heads")->entries()) {
     type.heads.push_back({head.key, head.value.find("architecture")->as_string()});
   }

@@ -71,6 +71,7 @@ struct ModelType {
   core::Node roles;  ///< the field of the configuration or a value, by role (runner/pretrained/facts.h); `output.*`: of
                      ///< the head
   std::vector<std::string> adapter_targets;  ///< layers that LoRA adapts where none are named, as PEFT has them
+  std::vector<std::string> not_quantized;    ///< last parts of layers that keep their type there (Transformers)
   std::vector<WeightRule> weights;
   std::vector<std::pair<std::string, std::string>> old_ends;  ///< of names, now and in older files
   std::vector<std::string> ignored;  ///< tensors of a file that are not taken: roux computes them

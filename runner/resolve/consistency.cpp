@@ -44,6 +44,7 @@ constexpr Rule kRules[] = {
     {"init_from_source", init_from_source},
     {"init_from_rename", init_from_rename},
     {"adapters", adapters},
+    {"quantization", quantization},
     {"weight_tokenizers", weight_tokenizers},
     {"precision_keys", precision_keys},
     {"cuda_graphs", cuda_graphs},

@@ -22,6 +22,10 @@ and of the cases of PREFERENCES
                            reference   [B, 2] log-probabilities of the model without its adapter
                            grad/NAME   gradient of that loss, as above
 
+and of the cases of QUANTIZED
+
+  quantized.safetensors  the same as expected.safetensors, on weights that bitsandbytes keeps in 4 bits
+
 in float32. The configuration's base_model_name_or_path is the folder of the model, from here.
 """
 
@@ -31,10 +35,12 @@ import pathlib
 import sys
 
 import torch
+from cases.quantized import QUANTIZED, mend_bitsandbytes
 from make import ADAMW, MODELS, ROUNDING, STEPS, check_tensors, has_encoder, head_of, read_batches
 from make_dpo import sequence_logps
 from peft import LoraConfig, PeftModel, get_peft_model
 from safetensors.torch import load_file, save_file
+from transformers import BitsAndBytesConfig
 from transformers.utils.logging import disable_progress_bar
 
 ADAPTERS = MODELS.parent / "adapters"
@@ -91,8 +97,12 @@ def seed_of(case):
     return first.index(case) if case in first else cases.index(case)
 
 
-def base_model(name):
-    model = head_of(name).from_pretrained(f"models/{name}", dtype=torch.float32, attn_implementation="eager")
+def base_model(name, quantized=None):
+    more = {}
+    if quantized is not None:
+        fields = {"load_in_4bit": True, "bnb_4bit_compute_dtype": torch.float32, **quantized}
+        more["quantization_config"] = BitsAndBytesConfig(**fields)
+    model = head_of(name).from_pretrained(f"models/{name}", dtype=torch.float32, attn_implementation="eager", **more)
     model.config.use_cache = False
     return model
 
@@ -117,9 +127,9 @@ def write_adapter(case, folder):
         readme.unlink()
 
 
-def expected_results(case, folder):
+def expected_results(case, folder, quantized=None):
     base, _ = CASES[case]
-    model = PeftModel.from_pretrained(base_model(base), folder, is_trainable=True).train()
+    model = PeftModel.from_pretrained(base_model(base, quantized), folder, is_trainable=True).train()
     for name in BESIDE.get(case, {}):
         model.load_adapter(folder / name, name, is_trainable=True)
     if case in BESIDE:
@@ -167,6 +177,8 @@ def preference_results(case, folder):
 def files_of(case, folder):
     """What is computed, by the name of its file."""
     files = {"expected.safetensors": expected_results(case, folder)}
+    if case in QUANTIZED:
+        files["quantized.safetensors"] = expected_results(case, folder, QUANTIZED[case])
     if case in PREFERENCES:
         files["preferences.safetensors"] = preference_results(case, folder)
     return files
@@ -187,6 +199,7 @@ def without_rounding(results):
 def main(words):
     torch.set_num_threads(1)
     disable_progress_bar()
+    mended = mend_bitsandbytes()  # as long as it lives
     os.chdir(MODELS.parent)
     errors = []
     for case in [word for word in words if word != "--check"] or sorted(CASES):

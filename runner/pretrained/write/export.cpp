@@ -326,6 +326,14 @@ class Writer {
       throw RunError("the run has adapters of its own, and --adapter names another one",
                      "use --merge to write the model with its own", core::kExitUsage);
     }
+    const Node* quantization = request_.resolved.find("quantization");
+    if (request_.merge && quantization != nullptr && !quantization->is_null()) {
+      throw RunError(
+          "the adapter was trained on weights in 4 bits, and a merged model has the folder's own",
+          "export the adapter without --merge; `roux merge-adapter` adds it to weights in 16 bits, near those "
+          "that it was trained on",
+          core::kExitUsage);
+    }
     if (!blocks_.empty() && !request_.merge) check_adapter_export(request_.resolved).value();
   }
 

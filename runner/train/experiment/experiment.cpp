@@ -40,11 +40,12 @@
 #include "runner/train/experiment/activation_checkpointing.h"
 #include "runner/train/experiment/backward_checks.h"
 #include "runner/train/experiment/bf16_master_weights.h"
+#include "runner/train/experiment/build/schedule_check.h"
+#include "runner/train/experiment/build_model.h"
 #include "runner/train/experiment/cuda_graphs.h"
 #include "runner/train/experiment/data_sets.h"
 #include "runner/train/experiment/gradient_strategy.h"
 #include "runner/train/experiment/precision.h"
-#include "runner/train/experiment/schedule_check.h"
 #include "runner/train/experiment/stepper_options.h"
 #include "runner/train/experiment/tensor_names.h"
 #include "runner/train/experiment/training_device.h"
@@ -124,142 +125,6 @@ void build_data(Experiment& experiment, const BuildOptions& options, Diagnostics
     if (name == "train" || !wanted(name)) continue;
     if (auto set = build(name, block)) experiment.eval_data.push_back({name, std::move(set)});
   }
-}
-
-/// False where the optimizer frees each gradient as it arrives. `model` may be on the meta device.
-bool holds_gradients(const components::model::Model& model, const Node& optimizer) {
-  Diagnostics told_later;
-  auto groups = components::optimizer::make_param_groups(optimizer, model.trained_parameters(), told_later);
-  return !components::optimizer::build(optimizer, {std::move(groups)})->steps_in_backward();
-}
-
-// Without this check the machine would evict its caches for minutes and then kill the process silently. Checks the
-// minimum only; `plan`, which may be meant for another machine, only warns.
-bool fits_memory(const components::model::Model& model, const std::set<std::string>& in_bf16,
-                 const std::set<std::string>& replicated, bool with_gradients, const BuildOptions& options,
-                 const Recipe& recipe, Diagnostics& diagnostics) {
-  const double processes = options.kept_rows ? options.kept_rows->processes : 1;
-  double needed = 0;
-  for (const auto& parameter : model.parameters()) {
-    const double copies = with_gradients && parameter.tensor.requires_grad() ? 2 : 1;
-    const double element_bytes = in_bf16.contains(parameter.name) ? 2 : 4;
-    const double bytes = copies * static_cast<double>(parameter.tensor.numel()) * element_bytes;
-    needed += replicated.contains(parameter.name) ? bytes : bytes / processes;
-  }
-  const auto limit = static_cast<double>(core::memory_limit());
-  const auto& allowed = recipe.training->max_memory;
-  if (options.for_training && allowed && needed > static_cast<double>(*allowed)) {
-    const Node& max_memory = recipe.at("training.max_memory");
-    diagnostics.error(max_memory.location(),
-                      "max_memory is " + max_memory.scalar_text() + ", but the model's weights " +
-                          (with_gradients ? "and their gradients " : "") + "alone take " +
-                          core::format_bytes(static_cast<std::int64_t>(needed)),
-                      "make the model smaller, or raise max_memory");
-    return false;
-  }
-  if (needed <= limit) return true;
-  const std::string what = std::string("the model's weights") + (with_gradients ? " and their gradients" : "") +
-                           " alone take " + core::format_bytes(static_cast<std::int64_t>(needed)) + ", and there are " +
-                           core::format_bytes(static_cast<std::int64_t>(limit)) + " of memory";
-  const char* hint = "make the model smaller, or run on a machine with more memory";
-  if (options.meta) {
-    diagnostics.warning(recipe.model.location(), what, hint);
-  } else {
-    diagnostics.error(recipe.model.location(), what, hint);
-  }
-  return options.meta;
-}
-
-/// With `init_from.resize_vocab` the model of a configuration has at least the rows that the data need.
-void settle_vocabulary(Recipe& recipe, const components::BatchSpec& data) {
-  const Node *config = recipe.model.find("config"), *written = recipe.model.find("vocab_size");
-  const Node* rows = config != nullptr && config->is_mapping() ? config->find("vocab_size") : nullptr;
-  const components::TensorSpec* ids = data.find(components::kInput);
-  if (!recipe.init_from->resize_vocab || rows == nullptr || written == nullptr || !written->is_null()) return;
-  if (ids == nullptr || ids->vocab_size <= rows->as_integer()) return;
-  Node settled = Node::integer(ids->vocab_size, recipe.model.location());
-  settled.add_history({"settled from the ids of the data, for init_from.resize_vocab", core::Origin::kSettled});
-  recipe.model.set("vocab_size", std::move(settled));
-  recipe.root.set("model", recipe.model);
-}
-
-/// Adds the recipe's adapters to the model, before it is known what is trained.
-void add_adapters(Experiment& experiment, const components::model::Model& model, components::part::WeightMaker& weights,
-                  Diagnostics& diagnostics) {
-  experiment.adapters.clear();
-  for (const Node& block : experiment.recipe.adapters) {
-    auto adapter = components::adapter::build(block, {model, experiment.recipe.model, weights, block, diagnostics});
-    if (adapter != nullptr) experiment.adapters.push_back(std::move(adapter));
-  }
-}
-
-/// For a model whose recipe says all of its sizes.
-components::BatchSpec ids_of_any_text() {
-  return {{{components::kInput, components::Dtype::kInt64, {components::kBatch, components::kTime}, false}}};
-}
-
-void build_model(Experiment& experiment, const BuildOptions& options, Diagnostics& diagnostics) {
-  const components::BatchSpec signature = options.of_ids ? ids_of_any_text() : joint_signature(experiment);
-  settle_vocabulary(experiment.recipe, signature);
-  const Recipe& recipe = experiment.recipe;
-  const Node& block = recipe.model;
-  components::part::MetaWeights shapes;
-  auto on_meta = components::model::build(block, {signature, shapes, block, diagnostics});
-  if (on_meta == nullptr) return;
-  add_adapters(experiment, *on_meta, shapes, diagnostics);
-  if (experiment.adapters.size() != recipe.adapters.size()) return;
-  components::model::freeze_parameters(*on_meta, recipe.at("training"), block, diagnostics);
-  if (options.for_training && recipe.parallelism && recipe.parallelism->shard) {
-    constexpr const char* kReplicate = "parallelism.replicate";
-    experiment.replicated =
-        components::model::named_parameters(*on_meta, kReplicate, recipe.at(kReplicate), block, diagnostics);
-  }
-  const bool with_gradients = options.for_training && holds_gradients(*on_meta, recipe.optimizer);
-  experiment.steps_in_backward = options.for_training && !with_gradients;
-  std::set<std::string> in_bf16 = bf16_weights(recipe, *on_meta);
-  if (options.check_model && !options.check_model(*on_meta, experiment.replicated)) return;
-  if (options.in_bf16) in_bf16.merge(options.in_bf16(*on_meta));
-  if (!fits_memory(*on_meta, in_bf16, experiment.replicated, with_gradients, options, recipe, diagnostics)) return;
-  if (options.meta) {
-    experiment.model = std::move(on_meta);
-  } else {
-    at::manual_seed(static_cast<std::uint64_t>(recipe.seed));
-    std::unique_ptr<components::part::WeightMaker> maker;
-    if (options.weights_follow) {
-      maker = std::make_unique<components::part::UnfilledWeights>(std::move(in_bf16));
-    } else {
-      maker = std::make_unique<components::part::DrawnWeights>(std::move(in_bf16));
-    }
-    // Drawn even where the model's weights follow: a file of those may hold no adapters.
-    components::part::DrawnWeights of_adapters;
-    Diagnostics told_before;
-    if (options.kept_rows) {
-      const components::part::WeightRows::Rows kept = [&](const std::string& name, const at::Tensor& whole) {
-        return experiment.replicated.contains(name) ? at::Tensor() : options.kept_rows->rows(whole);
-      };
-      components::part::WeightRows rows(*maker, kept), rows_of_adapters(of_adapters, kept);
-      experiment.model = components::model::build(block, {signature, rows, block, diagnostics});
-      add_adapters(experiment, *experiment.model, rows_of_adapters, told_before);
-      components::NamedTensors all = rows.take();
-      for (components::NamedTensor& one : rows_of_adapters.take()) all.push_back(std::move(one));
-      experiment.rows = std::make_shared<const components::NamedTensors>(std::move(all));
-    } else {
-      experiment.model = components::model::build(block, {signature, *maker, block, diagnostics});
-      add_adapters(experiment, *experiment.model, of_adapters, told_before);
-    }
-    components::model::freeze_parameters(*experiment.model, recipe.at("training"), block, told_before);
-  }
-  apply_precision(recipe, experiment.device.type(), *experiment.model, diagnostics);
-  if (const auto alpha = recipe.training->neftune_noise_alpha;
-      alpha && !components::model::add_embedding_noise(*experiment.model, *alpha)) {
-    diagnostics.error(recipe.at("training").find("neftune_noise_alpha")->location(),
-                      "training.neftune_noise_alpha adds noise to the vectors of tokens, and the model reads no ids",
-                      "remove it");
-  }
-  apply_activation_checkpointing(recipe, *experiment.model, diagnostics);
-  for (const auto& tensors :
-       {experiment.model->parameters(), experiment.model->buffers(), experiment.model->constants()})
-    components::move_to(tensors, experiment.device);
 }
 
 bool reads(const components::loss::Loss& loss, const char* name) {

@@ -12,11 +12,13 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <filesystem>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "components/block/quantized.h"
 #include "components/loss/loss.h"
 #include "components/ops/kernel_policy.h"
 #include "components/optimizer/optimizer.h"
@@ -179,13 +181,14 @@ void fill(const Experiment& experiment, const components::adapter::Adapter& adap
   }
 }
 
-/// `options`: of the data set.
-std::unique_ptr<Experiment> load(const std::string& folder, const std::string& options = "") {
+/// `options`: of the data set. `more`: lines of the recipe.
+std::unique_ptr<Experiment> load(const std::string& folder, const std::string& options = "",
+                                 const std::string& more = "") {
   const Case of_folder = case_of(folder);
   auto experiment = tests::experiment_of("init_from: " + of_folder.base + "\nadapters: [" + of_folder.blocks +
                                          "]\ndata: {train: {type: ids, path: " + of_folder.base + "/ids.jsonl" +
                                          options + "}}\noptimizer: {type: adamw, lr: 0.001}\n" +
-                                         "training: {max_steps: 1, micro_batch_size: 2}\n");
+                                         "training: {max_steps: 1, micro_batch_size: 2}\n" + more);
   const runner::resolve::Recipe& recipe = experiment->recipe;
   runner::core::Diagnostics diagnostics;
   const auto weights = runner::checkpoint::plan_init_from(*recipe.init_from, recipe.at("init_from"), recipe.root,
@@ -358,6 +361,22 @@ void check_preferences(const Experiment& experiment, const TensorSource& expecte
   check_grads(experiment, expected);
 }
 
+/// QUANTIZED of make_adapters.py.
+struct Quantized {
+  const char *name, *fields;
+};
+constexpr Quantized kQuantized[] = {
+    {"bert-tags", "bnb_4bit_quant_type: nf4, llm_int8_skip_modules: [classifier]"},
+    {"gpt2-default", "bnb_4bit_quant_type: nf4"},
+    {"gpt2-dora", "bnb_4bit_quant_type: nf4, bnb_4bit_use_double_quant: true"},
+    {"llama-all-linear-rslora", "bnb_4bit_quant_type: nf4, bnb_4bit_use_double_quant: true"},
+    {"llama-default", "bnb_4bit_quant_type: fp4"},
+    {"phi3-all-linear", "bnb_4bit_quant_type: nf4"},
+    {"qwen2-dora", "bnb_4bit_quant_type: nf4"},
+    {"qwen3-default", "bnb_4bit_quant_type: fp4"},
+    {"t5-all-linear", "bnb_4bit_quant_type: nf4"},
+};
+
 TensorMap batch_of(const Experiment& experiment, const TensorSource& expected) {
   std::vector<std::int64_t> numbers;
   for (std::int64_t i = 0; i < expected.tensor("logits").size(0); ++i) numbers.push_back(i);
@@ -397,6 +416,38 @@ TEST_CASE("adapters compute what PEFT computes", "[golden][adapter]") {
         CHECK(mean_loss(*experiment, batch_of(*experiment, expected), true).item<double>() ==
               Approx(expected.tensor("loss").item<double>()).epsilon(kBf16Bound));
       }
+    }
+  }
+}
+
+TEST_CASE("adapters on weights in 4 bits compute what PEFT and bitsandbytes compute",
+          "[golden][adapter][quantization]") {
+  const std::string all = tests::source_dir() + "/tests/parity/adapters/";
+  const auto recorded = std::count_if(std::begin(kQuantized), std::end(kQuantized), [&](const Quantized& one) {
+    return fs::exists(all + one.name + "/quantized.safetensors");
+  });
+  CHECK(recorded == std::ssize(kQuantized));
+  for (const Quantized& one : kQuantized) {
+    for (const bool plain : {false, true}) {
+      DYNAMIC_SECTION(one.name << (plain ? ", plain operations" : "")) {
+        const Plain as_asked(plain);
+        const auto experiment =
+            load(all + one.name, "", std::string("quantization: {load_in_4bit: true, ") + one.fields + "}\n");
+        CHECK(components::block::quantized_count(*experiment->model->blocks().at(1)) > 0);
+        const TensorSource expected(all + one.name + "/quantized.safetensors");
+        const TensorMap batch = batch_of(*experiment, expected);
+        check_logits(*experiment, expected, batch);
+        check_gradients(*experiment, expected, batch);
+        check_steps(*experiment, expected, batch);
+      }
+    }
+    DYNAMIC_SECTION(one.name << ", bfloat16") {
+      const auto experiment =
+          load(all + one.name, "", std::string("quantization: {load_in_4bit: true, ") + one.fields + "}\n");
+      const TensorSource expected(all + one.name + "/quantized.safetensors");
+      const Bf16Units units;
+      CHECK(mean_loss(*experiment, batch_of(*experiment, expected), true).item<double>() ==
+            Approx(expected.tensor("loss").item<double>()).epsilon(kBf16Bound));
     }
   }
 }

@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "components/block/quantized.h"
 #include "components/tensor/autocast.h"
 #include "components/tensor/meta_pass.h"
 #include "components/tensor/positions.h"
@@ -215,8 +216,9 @@ class Rehearsal {
     const std::optional<HeldBytes> held = experiment_.strategy->held_bytes();
     const double parameters = in_memory(model_.parameters());
     gathered_later_ = held ? std::max(0.0, parameters - static_cast<double>(held->weights)) : 0.0;
-    ledger_.change(Ledger::kWeights,
-                   (held ? static_cast<double>(held->weights) : parameters) + bytes_of(model_.buffers()));
+    ledger_.change(Ledger::kWeights, (held ? static_cast<double>(held->weights) : parameters) +
+                                         bytes_of(model_.buffers()) +
+                                         static_cast<double>(components::block::quantized_bytes(model_.blocks())));
     // The optimizer's tensors are like those that it moves.
     const components::NamedTensors moved = experiment_.strategy->optimizer_tensors();
     const double exact = bytes_of(moved), lost = exact > 0 ? in_memory(moved) / exact : 1.0;

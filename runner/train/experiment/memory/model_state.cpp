@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "components/block/quantized.h"
 #include "components/model/model.h"
 #include "components/optimizer/optimizer.h"
 #include "components/tensor/tensors.h"
@@ -54,11 +55,16 @@ ModelState held_by_stage(const ModelState& whole, int stage, int processes, cons
 }
 
 ModelState whole_model_state(const Experiment& experiment) {
-  return model_state(experiment, [](const std::string&) { return true; });
+  ModelState state = model_state(experiment, [](const std::string&) { return true; });
+  state.weights += static_cast<double>(components::block::quantized_bytes(experiment.model->blocks()));
+  return state;
 }
 
 ModelState replicated_model_state(const Experiment& experiment) {
-  return model_state(experiment, [&](const std::string& name) { return experiment.replicated.contains(name); });
+  ModelState state =
+      model_state(experiment, [&](const std::string& name) { return experiment.replicated.contains(name); });
+  state.weights += static_cast<double>(components::block::quantized_bytes(experiment.model->blocks()));
+  return state;
 }
 
 }  // namespace runner::train

@@ -309,6 +309,12 @@ TEST_CASE("adapters and frozen weights train on another device", "[.][accelerato
        of_ids("llama-grouped") + "\nadapters: [{type: lora, r: 4, target_modules: all-linear}]",
        {"precision=bf16-mixed"},
        kLow},
+      {"LoRA on 4 bits", of_ids("llama-grouped") + "\nquantization: {load_in_4bit: true, bnb_4bit_quant_type: nf4, "
+                                                   "bnb_4bit_use_double_quant: true}\nadapters: [{type: lora, r: 4}]"},
+      {"DoRA on 4 bits in bfloat16",
+       of_ids("qwen2-default") + "\nquantization: {load_in_4bit: true}\nadapters: [{type: lora, r: 4, use_dora: true}]",
+       {"precision=bf16-mixed"},
+       kLow},
       {"DoRA", of_ids("qwen2-default") + "\nadapters: [{type: lora, r: 4, use_dora: true}]"},
       {"an adapter of PEFT",
        of_ids("gpt2-default") + "\nadapters: [{type: lora, path: " + parity("adapters/gpt2-default") + "}]"},

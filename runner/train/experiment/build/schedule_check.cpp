@@ -1,4 +1,4 @@
-#include "runner/train/experiment/schedule_check.h"
+#include "runner/train/experiment/build/schedule_check.h"
 
 #include <algorithm>
 #include <string>
