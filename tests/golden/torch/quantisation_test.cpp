@@ -57,8 +57,8 @@ void check_table(const Case& golden) {
   }
 }
 
-/// What bitsandbytes' library for CPUs reads where rows are no whole number of blocks: the absmax of whole blocks before
-/// a row, though blocks run over rows. Where they are, it is table[code] * absmax.
+/// What bitsandbytes' library for CPUs reads where rows are no whole number of blocks: the absmax of whole blocks
+/// before a row, though blocks run over rows. Where they are, it is table[code] * absmax.
 std::vector<float> dequantised_by_rows(const std::vector<std::uint8_t>& codes, const std::vector<float>& absmax,
                                        const FourBitTable& table, std::int64_t columns, std::int64_t block) {
   std::vector<float> numbers;
