@@ -27,8 +27,8 @@ class Adagrad final : public GroupedOptimizer {
     step.eps = static_cast<float>(config_.eps);
     for_each_slice(batch, 1, [&step](const auto& slice, std::size_t) { kernels::adagrad(slice, step); });
   }
-  at::Tensor new_buffer(std::size_t, const at::Tensor& parameter) const override {
-    return at::full_like(parameter, config_.initial_accumulator_value);
+  at::Tensor new_buffer(std::size_t, const NamedTensor& parameter) const override {
+    return at::full_like(parameter.tensor, config_.initial_accumulator_value);
   }
 
  private:

@@ -47,8 +47,8 @@ class Asgd final : public GroupedOptimizer {
       *of(kMu, i) = static_cast<float>(mu);
     }
   }
-  at::Tensor new_buffer(std::size_t kind, const at::Tensor& parameter) const override {
-    return kind == kAx ? at::zeros_like(parameter) : at::ones({}, at::kFloat);
+  at::Tensor new_buffer(std::size_t kind, const NamedTensor& parameter) const override {
+    return kind == kAx ? at::zeros_like(parameter.tensor) : at::ones({}, at::kFloat);
   }
 
  private:

@@ -20,13 +20,13 @@ void Factored::update(const Batch& batch) {
   for (std::size_t i = 0; i < batch.parameters.size(); ++i) update_one(batch, i);
 }
 
-at::Tensor Factored::new_buffer(std::size_t kind, const at::Tensor& parameter) const {
-  const bool factored = parameter.dim() > 1;
+at::Tensor Factored::new_buffer(std::size_t kind, const NamedTensor& parameter) const {
+  const bool factored = parameter.tensor.dim() > 1;
   if (factored == (kind == kWhole)) return {};
-  if (kind == kWhole) return at::zeros_like(parameter);
-  std::vector<std::int64_t> sizes = parameter.sizes().vec();
+  if (kind == kWhole) return at::zeros_like(parameter.tensor);
+  std::vector<std::int64_t> sizes = parameter.tensor.sizes().vec();
   sizes[sizes.size() - (kind == kRow ? 1 : 2)] = 1;
-  return at::zeros(sizes, parameter.options().requires_grad(false));
+  return at::zeros(sizes, parameter.tensor.options().requires_grad(false));
 }
 
 double root_mean_square(const at::Tensor& tensor) {

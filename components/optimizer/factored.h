@@ -28,7 +28,7 @@ class Factored : public GroupedOptimizer {
   virtual void update_one(const Batch& batch, std::size_t i) const = 0;
 
   void update(const Batch& batch) final;
-  at::Tensor new_buffer(std::size_t kind, const at::Tensor& parameter) const final;
+  at::Tensor new_buffer(std::size_t kind, const NamedTensor& parameter) const final;
 };
 
 double root_mean_square(const at::Tensor& tensor);

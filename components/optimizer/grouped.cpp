@@ -42,18 +42,22 @@ bool are_alike(const at::Tensor& a, const at::Tensor& b) {
   return a.sizes() == b.sizes() && a.scalar_type() == b.scalar_type();
 }
 
+/// Twins of bfloat16 weights have a shape and no memory, but are not on the meta device.
+NamedTensor shape_of(const NamedTensor& parameter) {
+  const at::Tensor& own = parameter.tensor;
+  return {parameter.name, own.is_meta() ? own : at::empty(own.sizes(), own.options().device(at::kMeta))};
+}
+
 void refuse_unlike(const at::Tensor& saved, const std::string& name, const at::Tensor& like) {
   if (are_alike(saved, like)) return;
   std::ostringstream message;
   message << "optimizer state " << name << " is " << saved.scalar_type() << " " << saved.sizes()
           << ", but the parameter needs " << like.scalar_type() << " " << like.sizes();
-  throw runner::core::RunError(message.str(), "the checkpoint is of another model; start a new run with --new");
-}
-
-void refuse_other_than_float(const at::Tensor& tensor) {
-  if (tensor.scalar_type() == at::kFloat) return;
-  throw runner::core::RunError(std::string("this optimizer supports float32 parameters only, got ") +
-                               c10::toString(tensor.scalar_type()));
+  const bool is_other_type = saved.sizes() == like.sizes();
+  throw runner::core::RunError(
+      message.str(), is_other_type ? "the checkpoint is of an optimizer with a state of another precision; use "
+                                     "the optimizer that saved it, or start a new run with --new"
+                                   : "the checkpoint is of another model; start a new run with --new");
 }
 
 }  // namespace
@@ -128,9 +132,7 @@ std::int64_t GroupedOptimizer::state_bytes() const {
   for (const ParamGroup& group : groups_) {
     for (const NamedTensor& parameter : group.parameters) {
       if (parameter.tensor.numel() == 0) continue;
-      // Twins of bfloat16 weights have a shape and no memory, but are not on the meta device.
-      const at::Tensor& own = parameter.tensor;
-      const at::Tensor shape = own.is_meta() ? own : at::empty(own.sizes(), own.options().device(at::kMeta));
+      const NamedTensor shape = shape_of(parameter);
       for (std::size_t kind = 0; kind < buffer_names_.size(); ++kind) {
         const at::Tensor buffer = new_buffer(kind, shape);
         if (buffer.defined()) bytes += static_cast<std::int64_t>(buffer.nbytes());
@@ -193,15 +195,21 @@ void GroupedOptimizer::use_eval_weights(bool eval) {
   }
 }
 
-at::Tensor GroupedOptimizer::new_buffer(std::size_t, const at::Tensor& parameter) const {
-  return at::zeros_like(parameter);
+at::Tensor GroupedOptimizer::new_buffer(std::size_t, const NamedTensor& parameter) const {
+  return at::zeros_like(parameter.tensor);
 }
 
 void GroupedOptimizer::make_buffers(State& state, std::size_t parameter) const {
   if (state.is_empty()) return;
   for (std::size_t kind = 0; kind < state.buffers.size(); ++kind) {
-    state.buffers[kind][parameter] = new_buffer(kind, state.parameters[parameter]);
+    state.buffers[kind][parameter] = new_buffer(kind, {state.names[parameter], state.parameters[parameter]});
   }
+}
+
+void GroupedOptimizer::refuse_other_than_float(const at::Tensor& tensor) {
+  if (tensor.scalar_type() == at::kFloat) return;
+  throw runner::core::RunError(std::string("this optimizer supports float32 parameters only, got ") +
+                               c10::toString(tensor.scalar_type()));
 }
 
 bool GroupedOptimizer::is_on_cpu(const Batch& batch) { return batch.parameters.front().is_cpu(); }
@@ -370,14 +378,12 @@ void GroupedOptimizer::save_state(runner::core::StateWriter& writer) const {
 at::Tensor GroupedOptimizer::saved_buffer(const runner::core::StateReader& reader, std::size_t kind,
                                           const std::string& parameter_name, const at::Tensor& parameter) const {
   const std::string name = buffer_names_[kind] + "." + parameter_name;
-  at::Tensor saved = reader.has(name) ? reader.tensor(name) : at::Tensor();
-  // Most are like their parameter: no need to fill a new one with zeros, as large as all of them, to compare with.
-  if (parameter.is_cpu() && saved.defined() && are_alike(saved, parameter)) return saved;
-  const at::Tensor fresh = new_buffer(kind, parameter);
-  if (!fresh.defined()) return {};
-  if (!saved.defined()) saved = reader.tensor(name);  // says that there is none
-  refuse_unlike(saved, name, fresh);
-  return saved.to(fresh.device());  // some are the CPU's, wherever the parameter is
+  const at::Tensor like = new_buffer(kind, shape_of({parameter_name, parameter}));
+  if (!like.defined()) return {};
+  at::Tensor saved = reader.tensor(name);
+  refuse_unlike(saved, name, like);
+  return saved.to(like.is_meta() ? parameter.device()
+                                 : like.device());  // some are the CPU's, wherever the parameter is
 }
 
 void GroupedOptimizer::load_state(const runner::core::StateReader& reader) {

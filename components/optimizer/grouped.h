@@ -64,10 +64,12 @@ class GroupedOptimizer : public Optimizer {
   /// Updates the parameters in place; called without gradient recording.
   virtual void update(const Batch& batch) = 0;
   /// A buffer before a parameter's first step: zeros of its shape unless overridden. Undefined if this parameter needs
-  /// none.
-  virtual at::Tensor new_buffer(std::size_t kind, const at::Tensor& parameter) const;
+  /// none. The tensor may have a shape alone, on the meta device.
+  virtual at::Tensor new_buffer(std::size_t kind, const NamedTensor& parameter) const;
   /// Computes the evaluation weights of a trained parameter in place from its buffers: `buffers[k]` is buffer_names[k].
   virtual void compute_eval_weights(at::Tensor&, const std::vector<at::Tensor>& /*buffers*/) const {}
+  static bool is_on_cpu(const Batch& batch);
+  static void refuse_other_than_float(const at::Tensor& tensor);
   /// One pass over all elements: `run(slice, i)` for pieces of parameter i with its first `elementwise` buffers, on all
   /// threads. The pieces do not depend on the number of threads. On a device other than the CPU a slice is a whole
   /// parameter, as a kernels::TensorSlice: `run` takes both. RunError when a parameter is not float32.
@@ -83,7 +85,6 @@ class GroupedOptimizer : public Optimizer {
  private:
   struct State;
 
-  static bool is_on_cpu(const Batch& batch);
   static void for_each_piece(const Batch& batch, std::size_t elementwise,
                              const std::function<void(const kernels::Slice&, std::size_t)>& run);
   static void for_each_tensor(const Batch& batch, std::size_t elementwise,

@@ -47,19 +47,32 @@ std::optional<std::array<double, 2>> pair(const Node& block, const char* key) {
 
 /// Group settings that only some optimizers support.
 struct GroupKey {
-  const char *key, *first, *second, *have;
+  const char* key;
+  std::vector<std::string> types;
+  const char* have;
 };
-constexpr GroupKey kGroupKeys[] = {{"momentum", "sgd", "rmsprop", " have one"},
-                                   {"betas", "adam", "adamw", " have them"},
-                                   {"eps", "adam", "adamw", " have one"}};
+
+std::vector<GroupKey> group_keys() {
+  return {{"momentum", {"sgd", "rmsprop"}, " have one"},
+          {"betas", {"adam", "adamw", "adamw_8bit"}, " have them"},
+          {"eps", {"adam", "adamw", "adamw_8bit"}, " have one"}};
+}
+
+/// a, b and c
+std::string in_words(std::vector<std::string> types) {
+  const std::string last = types.back();
+  types.pop_back();
+  return runner::core::joined(types) + " and " + last;
+}
 
 void refuse_foreign_keys(const Node& block, const Node& group, runner::core::Diagnostics& diagnostics) {
   const std::string& type = block.find("type")->as_string();
-  for (const GroupKey& known : kGroupKeys) {
+  for (const GroupKey& known : group_keys()) {
     const Node* given = group.find(known.key);
-    if (given == nullptr || given->is_null() || type == known.first || type == known.second) continue;
+    if (given == nullptr || given->is_null()) continue;
+    if (std::find(known.types.begin(), known.types.end(), type) != known.types.end()) continue;
     diagnostics.error(given->location(), "optimizer " + type + " has no " + known.key + " of a group",
-                      std::string(known.first) + " and " + known.second + known.have);
+                      in_words(known.types) + known.have);
   }
 }
 

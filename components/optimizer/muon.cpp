@@ -51,7 +51,9 @@ class Muon final : public GroupedOptimizer {
         const bool named =
             std::any_of(config.adamw_params.begin(), config.adamw_params.end(),
                         [&](const std::string& p) { return runner::core::matches_wildcard(p, parameter.name); });
-        if (parameter.tensor.dim() >= 2 && !named) matrices_.insert(parameter.tensor.unsafeGetTensorImpl());
+        if (parameter.tensor.dim() < 2 || named) continue;
+        matrices_.insert(parameter.tensor.unsafeGetTensorImpl());
+        matrix_names_.insert(parameter.name);
       }
     }
   }
@@ -80,8 +82,9 @@ class Muon final : public GroupedOptimizer {
                                   config_.adamw_betas[1], batch.weight_decay, config_.adamw_eps, /*amsgrad=*/false,
                                   /*maximize=*/false, {}, {});
   }
-  at::Tensor new_buffer(std::size_t kind, const at::Tensor& parameter) const override {
-    return is_matrix(parameter) == (kind == kMomentum) ? at::zeros_like(parameter) : at::Tensor();
+  at::Tensor new_buffer(std::size_t kind, const NamedTensor& parameter) const override {
+    const bool has_momentum = matrix_names_.contains(parameter.name);
+    return has_momentum == (kind == kMomentum) ? at::zeros_like(parameter.tensor) : at::Tensor();
   }
 
  private:
@@ -110,6 +113,7 @@ class Muon final : public GroupedOptimizer {
 
   Config config_;
   std::set<const void*> matrices_;
+  std::set<std::string> matrix_names_;  // of them, also where a tensor has the shape alone
 };
 
 }  // namespace

@@ -50,8 +50,8 @@ class Nadam final : public GroupedOptimizer {
     step.adaptive = true;
     for_each_slice(batch, 2, [&step](const auto& slice, std::size_t) { kernels::moments(slice, step); });
   }
-  at::Tensor new_buffer(std::size_t kind, const at::Tensor& parameter) const override {
-    return kind == kMuProduct ? at::ones({}, at::kFloat) : at::zeros_like(parameter);
+  at::Tensor new_buffer(std::size_t kind, const NamedTensor& parameter) const override {
+    return kind == kMuProduct ? at::ones({}, at::kFloat) : at::zeros_like(parameter.tensor);
   }
 
  private:

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -26,6 +27,10 @@ struct ParamGroup {
   std::optional<std::array<double, 2>> betas = {};
   std::optional<double> eps = {};
 };
+
+/// Consecutive elements of a parameter that an optimizer whose x-update is `blocks` keeps together: a process has whole
+/// blocks, the last one of the parameter aside.
+constexpr std::int64_t kStateBlock = 256;
 
 /// Updates parameters by their `.grad`. Parameters without a gradient stay unchanged and have no state.
 class Optimizer : public runner::core::Stateful {
@@ -76,6 +81,8 @@ class Optimizer : public runner::core::Stateful {
 
 struct Inputs {
   std::vector<ParamGroup> groups;  ///< at least one; each parameter in exactly one
+  /// Elements of whole parameters by name, where the groups may hold some rows of them; of others as they are.
+  std::map<std::string, std::int64_t> whole_elements = {};
 };
 
 /// Splits the parameters into groups by the recipe's `param_groups` (patterns with `*`, first match wins) and

@@ -37,9 +37,9 @@ class Rmsprop final : public GroupedOptimizer {
     step.centered = config_.centered;
     for_each_slice(batch, 3, [&step](const auto& slice, std::size_t) { kernels::rmsprop(slice, step); });
   }
-  at::Tensor new_buffer(std::size_t kind, const at::Tensor& parameter) const override {
+  at::Tensor new_buffer(std::size_t kind, const NamedTensor& parameter) const override {
     const bool used = kind == kSquareAvg || (kind == kMomentum ? buffered_ : config_.centered);
-    return used ? at::zeros_like(parameter) : at::Tensor();
+    return used ? at::zeros_like(parameter.tensor) : at::Tensor();
   }
 
  private:

@@ -59,9 +59,9 @@ void ScheduleFree::update(const Batch& batch) {
                  [&steps](const auto& slice, std::size_t i) { kernels::schedule_free(slice, steps[i]); });
 }
 
-at::Tensor ScheduleFree::new_buffer(std::size_t kind, const at::Tensor& parameter) const {
-  if (kind == 0) return parameter.detach().clone(at::MemoryFormat::Contiguous);
-  if (kind == 1 && options_.beta2) return at::zeros_like(parameter);
+at::Tensor ScheduleFree::new_buffer(std::size_t kind, const NamedTensor& parameter) const {
+  if (kind == 0) return parameter.tensor.detach().clone(at::MemoryFormat::Contiguous);
+  if (kind == 1 && options_.beta2) return at::zeros_like(parameter.tensor);
   return at::zeros({}, at::kDouble);
 }
 

@@ -29,7 +29,7 @@ class ScheduleFree final : public GroupedOptimizer {
 
  protected:
   void update(const Batch& batch) override;
-  at::Tensor new_buffer(std::size_t kind, const at::Tensor& parameter) const override;
+  at::Tensor new_buffer(std::size_t kind, const NamedTensor& parameter) const override;
   void compute_eval_weights(at::Tensor& parameter, const std::vector<at::Tensor>& buffers) const override;
 
  private:

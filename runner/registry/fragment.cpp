@@ -54,7 +54,7 @@ const std::vector<std::string> kPropertyKeywords = {"description",
                                                     "x-hash-unset",
                                                     "x-infinity",
                                                     "examples"};
-const std::vector<std::string> kUpdates = {"elementwise", "whole-tensor", "in-backward"};
+const std::vector<std::string> kUpdates = {"elementwise", "blocks", "whole-tensor", "in-backward"};
 const std::vector<std::string> kSignKeywords = {"variable", "pattern", "file", "holds"};
 const std::vector<std::string> kCheckKeywords = {"rule", "at", "message", "hint"};
 

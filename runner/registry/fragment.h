@@ -90,8 +90,9 @@ struct Fragment {
   std::vector<Check> checks;
   std::vector<core::Node> examples;
   std::vector<std::string> holds;  ///< x-holds: the kinds of run data that a tracker keeps
-  /// x-update of an optimizer: each element by its own gradient and state alone (`elementwise`), a tensor by all of it
-  /// (`whole-tensor`), or as soon as the backward pass has the gradient (`in-backward`).
+  /// x-update of an optimizer: each element by its own gradient and state alone (`elementwise`), or together with
+  /// others of its block of 256 (`blocks`), a tensor by all of it (`whole-tensor`), or as soon as the backward pass has
+  /// the gradient (`in-backward`).
   std::string update = "elementwise";
   std::vector<std::string>
       measures;        ///< x-measures: what a loss measures beside itself, and a metric in place of its name

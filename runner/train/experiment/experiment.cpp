@@ -3,6 +3,7 @@
 #include <ATen/Context.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "components/data/label/sample_classes.h"
@@ -404,6 +405,12 @@ components::NamedTensors weights_to_move(Experiment& experiment) {
   return experiment.master_weights->for_optimizer();
 }
 
+std::map<std::string, std::int64_t> elements_of(const components::NamedTensors& parameters) {
+  std::map<std::string, std::int64_t> elements;
+  for (const auto& parameter : parameters) elements.emplace(parameter.name, parameter.tensor.numel());
+  return elements;
+}
+
 void build_weight_average(Experiment& experiment, Diagnostics& diagnostics) {
   const Recipe& recipe = experiment.recipe;
   std::shared_ptr<components::weight_averaging::Averaging> averaging;
@@ -441,7 +448,10 @@ void build_training(Experiment& experiment, const MakeStrategy& make_strategy, D
   const Node& optimizer = experiment.recipe.optimizer;
   auto groups = components::optimizer::make_param_groups(optimizer, weights_to_move(experiment), diagnostics,
                                                          frozen_names(*experiment.model));
-  if (!diagnostics.has_errors()) experiment.optimizer = components::optimizer::build(optimizer, {std::move(groups)});
+  if (!diagnostics.has_errors()) {
+    experiment.optimizer =
+        components::optimizer::build(optimizer, {std::move(groups), elements_of(experiment.model->parameters())});
+  }
   if (experiment.scheduler != nullptr && experiment.optimizer != nullptr &&
       experiment.scheduler->schedules_momentum() && !experiment.optimizer->has_momentum()) {
     diagnostics.error(experiment.recipe.lr_scheduler.location(),

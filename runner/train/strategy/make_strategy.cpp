@@ -47,7 +47,7 @@ std::optional<KeptRows> rows_to_keep(const resolve::Recipe& recipe, int rank) {
   // A GPU gets whole parameters.
   if (processes == 1 || *recipe.parallelism->shard != sections::parallelism::Shard::kParameters) return {};
   if (!device_of(recipe).is_cpu()) return {};
-  const ShardPlace place{rank % processes, processes};
+  const ShardPlace place{rank % processes, processes, {}, false, state_block(recipe)};
   return KeptRows{[place](const at::Tensor& whole) { return shard_of(whole, place); }, processes};
 }
 

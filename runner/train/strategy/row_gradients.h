@@ -58,7 +58,7 @@ class RowGradients {
   struct Flight;
 
   ShardPlace place_of(const Parameter& parameter, int process) const {
-    return {process, place_.count, parameter.owner, parameter.replicated};
+    return {process, place_.count, parameter.owner, parameter.replicated, place_.block};
   }
   std::int64_t elements_of(const Parameter& parameter, int process) const;
   void send(const Parameter& parameter, distributed::ProcessGroup& copy);

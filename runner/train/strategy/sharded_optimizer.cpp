@@ -8,6 +8,7 @@
 #include <array>
 #include <utility>
 
+#include "components/optimizer/optimizer.h"
 #include "generated/section/launch.h"
 #include "generated/section/parallelism.h"
 #include "runner/core/error.h"
@@ -39,11 +40,12 @@ int copy_count(const resolve::Recipe& recipe) {
   return static_cast<int>(recipe.launch->num_processes) / shard_count(recipe);
 }
 
-bool needs_whole_tensors(const resolve::Recipe& recipe) {
+/// x-update of the recipe's optimizer.
+std::string update_of(const resolve::Recipe& recipe) {
   const core::Node* type = recipe.optimizer.find("type");
   const auto& registry = registry::Registry::builtin();
   const registry::Fragment* fragment = type != nullptr ? registry.find("optimizer", type->as_string()) : nullptr;
-  return fragment != nullptr && fragment->update == "whole-tensor";
+  return fragment != nullptr ? fragment->update : "";
 }
 
 }  // namespace
@@ -53,6 +55,10 @@ int shard_count(const resolve::Recipe& recipe) {
   const std::int64_t processes = recipe.launch->num_processes;
   if (!parallelism.shard || processes == 1) return 1;
   return static_cast<int>(parallelism.dp_shard_size.value_or(processes / parallelism.dp_replicate_size.value_or(1)));
+}
+
+std::int64_t state_block(const resolve::Recipe& recipe) {
+  return update_of(recipe) == "blocks" ? components::optimizer::kStateBlock : 0;
 }
 
 /// Parameters of one type that travel together, and parts of large ones.
@@ -68,8 +74,8 @@ struct ShardedOptimizer::Bucket {
 ShardedOptimizer::ShardedOptimizer(const Experiment& experiment)
     : ranks_(experiment.ranks), replicated_(experiment.replicated) {
   const int shards = shard_count(experiment.recipe), copies = copy_count(experiment.recipe);
-  place_ = {experiment.rank() % shards, shards};
-  deals_ = needs_whole_tensors(experiment.recipe);
+  place_ = {experiment.rank() % shards, shards, {}, false, state_block(experiment.recipe)};
+  deals_ = update_of(experiment.recipe) == "whole-tensor";
   if (ranks_ == nullptr) return;
   copy_ = ranks_.get();
   if (copies == 1) return;

@@ -97,5 +97,7 @@ class ShardedOptimizer : public Ddp {
 
 /// How many processes share the optimizer's state by the recipe; 1: nothing is sharded.
 int shard_count(const resolve::Recipe& recipe);
+/// ShardPlace::block by the recipe's optimizer.
+std::int64_t state_block(const resolve::Recipe& recipe);
 
 }  // namespace runner::train

@@ -371,7 +371,7 @@ void ShardedParameters::end_forward() {
 
 std::vector<components::TensorRows> ShardedParameters::all_rows(bool to_save) const {
   std::vector<components::TensorRows> rows;
-  const ShardPlace all{place().index, place().count, {}, true};
+  const ShardPlace all{place().index, place().count, {}, true, place().block};
   for (const components::NamedTensor& whole : kept_whole_) {
     if (to_save && !all.counts()) continue;
     rows.push_back({whole.name, shard_of(whole.tensor.detach(), all), place_of(whole.tensor, all)});

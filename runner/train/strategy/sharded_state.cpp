@@ -3,6 +3,8 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
 
+#include <algorithm>
+
 #include "runner/core/error.h"
 #include "runner/core/json.h"
 #include "runner/distributed/process_group.h"
@@ -53,8 +55,12 @@ class ShardedState::Reader final : public core::StateReader {
   at::Tensor tensor(std::string_view name) const override {
     at::Tensor saved = all_.tensor(name);
     const Whole* whole = of_.whole_of(name);
-    if (whole == nullptr || saved.sizes() != whole->tensor.sizes()) return saved;
-    return shard_of(saved, whole->place).clone();
+    if (whole == nullptr) return saved;
+    if (saved.sizes() == whole->tensor.sizes()) return shard_of(saved, whole->place).clone();
+    const std::int64_t blocks = block_count(whole->tensor, whole->place);
+    if (blocks == 0 || saved.dim() != 1 || saved.size(0) != blocks) return saved;
+    const Rows mine = blocks_of(whole->tensor, whole->place);
+    return saved.narrow(0, mine.first, mine.count).clone();
   }
 
  private:
@@ -81,10 +87,12 @@ const ShardedState::Whole* ShardedState::whole_of(std::string_view name) const {
 
 bool ShardedState::is_first() const { return copy_.rank() == 0; }
 
-// One tensor after the other, so that no process but the first holds more than its own.
+// One tensor after the other, so that no process but the first holds more than its own. By name: the optimizer's order
+// follows the sizes of the parts.
 void ShardedState::gather() {
   Held own;
   part_.save_state(own);
+  std::sort(own.tensors.begin(), own.tensors.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   release();
   is_gathered_ = true;
   if (is_first()) values_ = std::move(own.values);
@@ -100,7 +108,14 @@ void ShardedState::gather() {
       if (*whole->place.owner == whole->place.index)
         owned.emplace_back(name, is_alike ? tensor.reshape(whole->tensor.sizes()) : tensor);
     } else if (whole != nullptr && whole->has_rows_like(tensor)) {
-      gather_rows(name, tensor, *whole);
+      gather_parts(name, tensor, whole->tensor.sizes().vec(), [&](const at::Tensor& all, int process) {
+        return shard_of(all, whole->place.of(process));  // contiguous, as rows are
+      });
+    } else if (whole != nullptr && whole->has_blocks_like(tensor)) {
+      gather_parts(name, tensor, {block_count(whole->tensor, whole->place)}, [&](const at::Tensor& all, int process) {
+        const Rows theirs = blocks_of(whole->tensor, whole->place.of(process));
+        return all.narrow(0, theirs.first, theirs.count);
+      });
     } else if (is_first()) {
       tensors_.emplace_back(name, tensor);
     }
@@ -108,16 +123,18 @@ void ShardedState::gather() {
   if (has_owners_) gather_owned(owned);
 }
 
-void ShardedState::gather_rows(const std::string& name, const at::Tensor& tensor, const Whole& whole) {
+void ShardedState::gather_parts(const std::string& name, const at::Tensor& tensor,
+                                const std::vector<std::int64_t>& sizes,
+                                const std::function<at::Tensor(const at::Tensor& whole, int process)>& part_of) {
   if (!is_first()) {
     if (tensor.numel() > 0) copy_.send(tensor.detach().contiguous(), 0, "the state");
     return;
   }
-  const at::Tensor all = at::empty(whole.tensor.sizes(), tensor.options());
-  shard_of(all, whole.place).copy_(tensor);
+  const at::Tensor all = at::empty(sizes, tensor.options());
+  part_of(all, 0).copy_(tensor);
   for (int rank = 1; rank < copy_.size(); ++rank) {
-    const at::Tensor rows = shard_of(all, whole.place.of(rank));  // contiguous, as rows are
-    if (rows.numel() > 0) copy_.receive(rows, rank, "the state");
+    const at::Tensor part = part_of(all, rank);
+    if (part.numel() > 0) copy_.receive(part, rank, "the state");
   }
   tensors_.emplace_back(name, all);
 }
@@ -174,6 +191,9 @@ void ShardedState::save_rows(core::StateWriter& writer) const {
     if (is_elsewhere || (whole != nullptr && !whole->place.counts())) continue;
     if (whole != nullptr && whole->has_rows_like(tensor)) {
       writer.rows(name, tensor, place_of(whole->tensor, whole->place));
+    } else if (whole != nullptr && whole->has_blocks_like(tensor)) {
+      writer.rows(name, tensor,
+                  {{block_count(whole->tensor, whole->place)}, blocks_of(whole->tensor, whole->place).first});
     } else if (whole != nullptr && whole->place.owner) {
       writer.rows(name, tensor, {tensor.sizes().vec(), 0});
     } else if (is_first()) {

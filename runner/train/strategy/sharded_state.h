@@ -45,10 +45,16 @@ class ShardedState final : public core::Stateful {
     bool has_rows_like(const at::Tensor& other) const {
       return other.sizes() == at::IntArrayRef(shard_sizes(tensor, place));
     }
+    /// An element for each block of the rows.
+    bool has_blocks_like(const at::Tensor& other) const {
+      return place.block > 0 && other.dim() == 1 && other.size(0) == blocks_of(tensor, place).count;
+    }
   };
 
   void save_rows(core::StateWriter& writer) const;
-  void gather_rows(const std::string& name, const at::Tensor& tensor, const Whole& whole);
+  /// `part_of`: what a process has of the whole tensor, whose shape is `sizes`.
+  void gather_parts(const std::string& name, const at::Tensor& tensor, const std::vector<std::int64_t>& sizes,
+                    const std::function<at::Tensor(const at::Tensor& whole, int process)>& part_of);
   void gather_owned(const std::vector<std::pair<std::string, at::Tensor>>& own);
   /// The parameter that a tensor `<buffer>.<parameter>` belongs to; null for none.
   const Whole* whole_of(std::string_view name) const;

@@ -86,7 +86,7 @@ UnitWeights::UnitWeights(UnitWeights&&) noexcept = default;
 UnitWeights& UnitWeights::operator=(UnitWeights&&) noexcept = default;
 
 std::int64_t UnitWeights::elements_of(std::size_t i, int process) const {
-  return count_of(shard_sizes(whole(i), {process, place_.count}));
+  return count_of(shard_sizes(whole(i), place_.of(process)));
 }
 
 c10::ScalarType UnitWeights::type_in_pass(std::size_t i) const {
@@ -273,7 +273,7 @@ void UnitWeights::gather_on_first(distributed::ProcessGroup& copy) {
     const at::Tensor all = unnoticed(whole(i));
     shard_of(all, place_).copy_(shards_[i]);
     for (int process = 1; process < place_.count; ++process) {
-      const at::Tensor rows = shard_of(all, {process, place_.count});  // contiguous, as rows are
+      const at::Tensor rows = shard_of(all, place_.of(process));  // contiguous, as rows are
       if (rows.numel() > 0) copy.receive(rows, process, "the weights");
     }
   }
@@ -284,7 +284,7 @@ void UnitWeights::place_rows(const Packed& packed) const {
   for (int process = 0; process < place_.count; ++process) {
     std::int64_t at = process * packed.mine.numel();
     for (const std::size_t i : packed.members) {
-      const at::Tensor rows = shard_of(unnoticed(whole(i)), {process, place_.count});
+      const at::Tensor rows = shard_of(unnoticed(whole(i)), place_.of(process));
       rows.copy_(packed.all.narrow(0, at, rows.numel()).view(rows.sizes()));
       at += rows.numel();
     }

@@ -169,7 +169,7 @@ TEST_CASE("a pattern that matches nothing is reported with the closest name", "[
        "  hint: sgd and rmsprop have one\n"},
       {"{type: sgd, param_groups: [{pattern: wte.weight, betas: [0.8, 0.9]}]}",
        "optimizer.yaml:1:57: error: optimizer sgd has no betas of a group\n"
-       "  hint: adam and adamw have them\n"},
+       "  hint: adam, adamw and adamw_8bit have them\n"},
   };
   for (const Case& c : cases) {
     const auto node = tests::block("optimizer", c.recipe);

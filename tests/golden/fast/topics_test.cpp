@@ -25,6 +25,8 @@ const std::set<std::string> kRead = {"batch_sampler_shard",
                                      "metrics",
                                      "models",
                                      "optimizers",
+                                     "optimizers_8bit",
+                                     "quantisation",
                                      "regret",
                                      "sizes",
                                      "texts"};

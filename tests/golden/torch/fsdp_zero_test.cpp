@@ -99,10 +99,10 @@ bool check(const tests::GoldenCase& c) {
 bool check_partition(const tests::GoldenCase& c) {
   const int world = c.input.at("world");
   const auto elements = c.input.at("numel").get<std::int64_t>();
-  CHECK(rows_of(elements, {0, world}).count * world == c.expected.at("padded").get<std::int64_t>());
+  CHECK(rows_of(elements, 1, {0, world}).count * world == c.expected.at("padded").get<std::int64_t>());
   for (int process = 0; process < world; ++process) {
     CAPTURE(process);
-    const Rows rows = rows_of(elements, {process, world});
+    const Rows rows = rows_of(elements, 1, {process, world});
     const json& range = c.expected.at("ranges").at(static_cast<std::size_t>(process));
     CHECK(rows.count == c.expected.at("owned_real").at(static_cast<std::size_t>(process)).get<std::int64_t>());
     CHECK(rows.first == std::min(elements, range.at(0).get<std::int64_t>()));

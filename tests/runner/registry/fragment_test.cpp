@@ -204,7 +204,7 @@ TEST_CASE("a wrong fragment is refused line by line", "[registry][fragment]") {
        "thing.json:1:49: error: x-resync applies to trackers only\n"},
       {"an optimizer that updates in a way of its own",
        R"({"title": "T", "description": "D.", "x-update": "rowwise", "examples": ["thing"]})",
-       "thing.json:1:49: error: x-update is one of elementwise, whole-tensor, in-backward, got \"rowwise\"\n"},
+       "thing.json:1:49: error: x-update is one of elementwise, blocks, whole-tensor, in-backward, got \"rowwise\"\n"},
       {"an example of another component", R"({"title": "T", "description": "D.", "examples": [{"type": "sgd"}]})",
        "thing.json:1:50: error: an example of this component must have type \"thing\"\n"},
       {"a rule that cannot be read",

@@ -189,7 +189,7 @@ TEST_CASE("a key is in one part of the table, and refused where an error is", "[
 
 TEST_CASE("each key has one row, and those that ask for nothing are counted", "[words]") {
   Reading reading = read(
-      "lora_r: 8\nflash_attention: true\noptimizer: adamw_bnb_8bit\nadapter:\nxformers_attention: false\n"
+      "lora_r: 8\nflash_attention: true\noptimizer: paged_adamw_8bit\nadapter:\nxformers_attention: false\n"
       "learning_rate: 1e-4\ntensor_parallel_size: 2\nload_in_8bit: true\nlearning_rat: 2\ncosine_constant_lr_ratio: 0");
   REQUIRE(reading.rows.size() == 10);
   std::erase_if(reading.rows, [](const Row& row) { return !row.asks; });
@@ -206,18 +206,18 @@ TEST_CASE("each key has one row, and those that ask for nothing are counted", "[
   CHECK(table_text(reading.rows, 120) ==
         "7 keys: 1 taken, 1 changed, 2 without effect, 1 planned, 2 refused\n"
         "taken\n"
-        "  learning_rate: 1e-4        optimizer.lr\n"
+        "  learning_rate: 1e-4          optimizer.lr\n"
         "changed\n"
-        "  optimizer: adamw_bnb_8bit  optimizer.type: adamw; state in 32 bits instead of 8\n"
+        "  optimizer: paged_adamw_8bit  optimizer.type: adamw_8bit; the state stays in the memory of the device\n"
         "without effect\n"
-        "  lora_r                     without adapter it says nothing\n"
-        "  flash_attention            kernels for the same arithmetic; roux chooses its own\n"
+        "  lora_r                       without adapter it says nothing\n"
+        "  flash_attention              kernels for the same arithmetic; roux chooses its own\n"
         "planned\n"
-        "  tensor_parallel_size       each process holds whole sequences and whole layers, which needs more "
+        "  tensor_parallel_size         each process holds whole sequences and whole layers, which needs more "
         "memory\n"
         "refused\n"
-        "  load_in_8bit               roux does not quantize weights\n"
-        "  learning_rat               not a key of Axolotl\n");
+        "  load_in_8bit                 roux does not quantize weights\n"
+        "  learning_rat                 not a key of Axolotl\n");
 }
 
 TEST_CASE("what cannot be kept is an error with a remedy", "[words]") {

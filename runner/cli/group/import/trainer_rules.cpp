@@ -67,7 +67,8 @@ const Node* number_of(Reader& reader, const char* key) {
 void take_betas(Reader& reader) {
   const Node* type = reader.draft().find("optimizer.type");
   const std::string name = type != nullptr && type->is_string() ? type->as_string() : "";
-  const bool is_adam = name == "adam" || name == "adamw";
+  const bool is_adam = name == "adam" || name == "adamw" || name == "adamw_8bit";
+  const bool is_lion = name == "lion" || name == "lion_8bit";
   const Node *beta1 = reader.get("adam_beta1"), *beta2 = reader.get("adam_beta2"), *eps = reader.get("adam_epsilon");
   const bool is_muon = name == "muon";
   if (is_muon) {
@@ -76,7 +77,7 @@ void take_betas(Reader& reader) {
   const auto beta = [](const Node* written, double usual) {
     return written != nullptr ? *written : Node::floating(usual);
   };
-  if ((is_adam || is_muon || name == "lion") && (beta1 != nullptr || beta2 != nullptr)) {
+  if ((is_adam || is_muon || is_lion) && (beta1 != nullptr || beta2 != nullptr)) {
     reader.draft().put(is_muon ? "optimizer.adamw_betas" : "optimizer.betas",
                        Node::sequence({beta(beta1, 0.9), beta(beta2, 0.999)}));
   } else {

@@ -203,6 +203,51 @@ TEST_CASE("rows of a large parameter reach the others in parts", "[train][shardi
   check_sharded(sets, "optimizer", 3, 1e-5);
 }
 
+TEST_CASE("a state in blocks is that of one process, whatever rows the processes have", "[train][sharding]") {
+  struct Blocks {
+    const char *shard, *model, *optimizer;
+    int ranks;
+    Sets more = {};
+  };
+  const Sets none = {}, copies = {"parallelism.dp_replicate_size=2"};
+  const Blocks rows[] = {
+      {"optimizer", "wide", "adamw_8bit", 3, none},    {"gradients", "wide", "adamw_8bit", 2, none},
+      {"parameters", "wide", "adamw_8bit", 3, none},   {"parameters", "wide", "lion_8bit", 4, copies},
+      {"optimizer", "pictures", "lion_8bit", 2, none}, {"gradients", "gpt", "adamw_8bit", 3, none},
+  };
+  const tests::Folder folder;
+  for (const Blocks& row : rows) {
+    CAPTURE(row.shard, row.model, row.optimizer, row.ranks);
+    const std::string model = row.model;
+    folder.write("recipe.yaml", model == "wide" ? kWide : model == "pictures" ? kPictures : kText);
+    // A row of 77 elements is no whole number of blocks.
+    Sets sets = {std::string("optimizer={type: ") + row.optimizer + ", lr: 0.001, weight_decay: 0.1}",
+                 "training.max_steps=3"};
+    if (model == "wide") sets.insert(sets.end(), {"model.hidden=[77, 77]", "training.micro_batch_size=8"});
+    check_sharded(sets, row.shard, row.ranks, 1e-4, row.more);
+  }
+}
+
+TEST_CASE("no process has a part of a block, but of the last", "[train][sharding]") {
+  // Rows of 77 elements: 256 of them are 77 blocks, the fewest whole ones.
+  const at::Tensor whole = at::empty({600, 77});
+  const auto rows = [&whole](int index) { return shard_sizes(whole, {index, 3, {}, false, 256}).front(); };
+  CHECK(rows(0) == 256);
+  CHECK(rows(1) == 256);
+  CHECK(rows(2) == 88);
+  const auto blocks = [&whole](int index) { return blocks_of(whole, {index, 3, {}, false, 256}); };
+  CHECK(block_count(whole, {0, 3, {}, false, 256}) == 181);  // 46,200 / 256 rounded up
+  CHECK(blocks(1).first == 77);
+  CHECK(blocks(1).count == 77);
+  CHECK(blocks(2).first == 154);
+  CHECK(blocks(2).count == 27);
+  // Rows that are whole blocks are divided as ever, and few small ones may be one process's.
+  CHECK(shard_sizes(at::empty({5, 512}), {0, 3, {}, false, 256}).front() == 2);
+  CHECK(shard_sizes(at::empty({100}), {0, 3, {}, false, 256}).front() == 100);
+  CHECK(shard_sizes(at::empty({100}), {1, 3, {}, false, 256}).front() == 0);
+  CHECK(block_count(whole, {0, 3}) == 0);
+}
+
 TEST_CASE("averages are kept of a process's rows, and are those of one process", "[train][sharding]") {
   struct Averaged {
     const char *shard, *model, *how;

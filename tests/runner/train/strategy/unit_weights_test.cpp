@@ -70,7 +70,7 @@ TEST_CASE("a gradient in bfloat16 is widened before it is added up", "[train][sh
     unit.begin_gather(group, UnitWeights::Form::kExact);
     unit.end_gather();
     const std::lock_guard lock(failing);
-    CHECK(sum.equal(at::full({rows_of(200, place).count, 100}, 257.0, at::kFloat)));
+    CHECK(sum.equal(at::full({rows_of(200, 100, place).count, 100}, 257.0, at::kFloat)));
     CHECK_FALSE(whole.grad().defined());
     CHECK(whole.detach().equal(exact));
   });
