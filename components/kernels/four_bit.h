@@ -3,6 +3,8 @@
 #include <array>
 #include <cstdint>
 
+#include "components/kernels/transformer.h"
+
 namespace components::kernels {
 
 /// 16 values in [-1, 1] of which each has a code of 4 bits.
@@ -31,8 +33,10 @@ extern const FourBitTable kFp4;
 /// block    even
 void quantize_four_bit(const float* numbers, std::int64_t count, std::int64_t block, const FourBitTable& table,
                        std::uint8_t* packed, float* absmax);
-/// The value of each code times its block's absmax.
-void dequantize_four_bit(const std::uint8_t* packed, const float* absmax, std::int64_t count, std::int64_t block,
-                         const FourBitTable& table, float* numbers);
+/// Numbers [begin, begin + count) of what was quantised, `begin` even: the value of each code times its block's absmax,
+/// rounded to T, float or Bf16. The same bits on every processor.
+template <typename T>
+void dequantize_four_bit(const std::uint8_t* packed, const float* absmax, std::int64_t begin, std::int64_t count,
+                         std::int64_t block, const FourBitTable& table, T* out);
 
 }  // namespace components::kernels

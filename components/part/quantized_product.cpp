@@ -12,13 +12,15 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
-#include <type_traits>
+#include <cstddef>
+#include <span>
 
 #include "components/kernels/block_codes.h"
 #include "components/kernels/four_bit.h"
 #include "components/kernels/transformer.h"
 #include "components/ops/matmul.h"
 #include "components/ops/torch_bridge.h"
+#include "components/quantization/blockwise.h"
 #include "runner/core/error.h"
 
 namespace components::part {
@@ -57,7 +59,7 @@ class QuantizedProduct::Matrix {
     const std::int64_t blocks = up(rows * in, kBlockOfFourBits);
     if (form.double_quant) {
       scale_codes_ = empty(blocks, at::kByte, on_meta);
-      scales_ = empty(up(blocks, kBlockOfScales), at::kFloat, on_meta);
+      scales_ = empty(up(blocks, quantization::kNestedBlock), at::kFloat, on_meta);
     } else {
       scales_ = empty(blocks, at::kFloat, on_meta);
     }
@@ -75,25 +77,18 @@ class QuantizedProduct::Matrix {
   void fill(const at::Tensor& numbers) {
     const at::Device device = codes_.device();
     move_to(at::kCPU);
-    const std::int64_t blocks = up(rows_ * in_, kBlockOfFourBits), rows_of_task = kBlockOfFourBits;
-    const at::Tensor scales = scale_codes_.defined() ? empty(blocks, at::kFloat, false) : scales_;
-    // Tasks begin at blocks whatever the width.
-    kernels::parallel_for_rows(up(rows_, rows_of_task), [&](std::int64_t, std::int64_t begin, std::int64_t end) {
-      const std::int64_t first = begin * rows_of_task * in_;
-      const std::int64_t last = std::min(end * rows_of_task, rows_) * in_;
-      kernels::quantize_four_bit(data<float>(numbers) + first, last - first, kBlockOfFourBits, table_of(kind_),
-                                 codes_.mutable_data_ptr<std::uint8_t>() + first / 2,
-                                 data<float>(scales) + first / kBlockOfFourBits);
-    });
+    const auto count = static_cast<std::size_t>(rows_ * in_),
+               blocks = static_cast<std::size_t>(up(rows_ * in_, kBlockOfFourBits));
+    std::vector<float> scales(blocks);
+    quantization::quantize_four_bit(std::span(data<float>(numbers), count), kBlockOfFourBits, table_of(kind_),
+                                    std::span(codes_.mutable_data_ptr<std::uint8_t>(), (count + 1) / 2), scales);
     if (scale_codes_.defined()) {
-      auto* const numbers_of = data<float>(scales);
-      double sum = 0;
-      for (std::int64_t i = 0; i < blocks; ++i) sum += static_cast<double>(numbers_of[i]);
-      offset_ = static_cast<float>(sum / static_cast<double>(blocks));
-      for (std::int64_t i = 0; i < blocks; ++i) numbers_of[i] -= offset_;
-      kernels::quantize_blocks(numbers_of, blocks, kBlockOfScales, kernels::kSignedCodes,
-                               scale_codes_.mutable_data_ptr<std::uint8_t>(), data<float>(scales_));
+      const quantization::NestedAbsmax nested = quantization::nest(scales);
+      std::copy(nested.codes.begin(), nested.codes.end(), scale_codes_.mutable_data_ptr<std::uint8_t>());
+      scales = nested.absmax;
+      offset_ = nested.offset;
     }
+    std::copy(scales.begin(), scales.end(), data<float>(scales_));
     move_to(device);
   }
 
@@ -114,7 +109,7 @@ class QuantizedProduct::Matrix {
     if (scale_codes_.defined()) {
       const auto* const codes = scale_codes_.const_data_ptr<std::uint8_t>();
       for (std::int64_t i = of_first; i < last; ++i) {
-        own.push_back(kernels::kSignedCodes.values.data()[codes[i]] * scales[i / kBlockOfScales] + offset_);
+        own.push_back(kernels::kSignedCodes.values.data()[codes[i]] * scales[i / quantization::kNestedBlock] + offset_);
       }
       scales = own.data();
     }
@@ -132,7 +127,7 @@ class QuantizedProduct::Matrix {
       const at::Tensor of_scales = values_on(kernels::kSignedCodes.values.data(), kernels::kCodes, device);
       const std::int64_t blocks = scale_codes_.size(0);
       scales = of_scales.index_select(0, scale_codes_.to(at::kLong)) *
-                   scales_.repeat_interleave(kBlockOfScales).narrow(0, 0, blocks) +
+                   scales_.repeat_interleave(quantization::kNestedBlock).narrow(0, 0, blocks) +
                offset_;
     }
     const std::int64_t all = rows_ * in_;

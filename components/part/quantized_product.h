@@ -20,7 +20,7 @@ struct QuantizedForm {
   std::vector<std::int64_t> rows;  ///< of the layers that are joined in it, each quantised by itself
 };
 
-constexpr std::int64_t kBlockOfFourBits = 64, kBlockOfScales = 256;  ///< numbers that share a scale
+constexpr std::int64_t kBlockOfFourBits = 64;  ///< numbers that share a scale
 
 /// A product with a frozen weight in 4 or 8 bits, in bitsandbytes' forms: nothing keeps it in another one. What is
 /// multiplied is made from it in pieces that a cache holds.

@@ -67,7 +67,7 @@ void dequantize_four_bit(std::span<const std::uint8_t> packed, std::span<const f
       size_of(packed) == packed_bytes(size_of(numbers)) && size_of(absmax) == blocks_of(size_of(numbers), block),
       "two numbers have a byte and each block an absmax");
   for_each_piece(size_of(numbers), block, [&](std::int64_t first, std::int64_t begin, std::int64_t count) {
-    kernels::dequantize_four_bit(packed.data() + begin / 2, absmax.data() + first, count, block, table,
+    kernels::dequantize_four_bit(packed.data() + begin / 2, absmax.data() + first, 0, count, block, table,
                                  numbers.data() + begin);
   });
 }

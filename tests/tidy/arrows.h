@@ -119,7 +119,7 @@ inline const std::map<std::string, Names>& folder_arrows() {
       {"components/tokenizer", {"components/tokenizer/model", "components/tokenizer/text"}},
       {"components/tokenizer/chat", {"components/tokenizer"}},
       {"components/tokenizer/model", {"components/tokenizer/text"}},
-      {"components/part", {"components/tensor", "components/ops"}},
+      {"components/part", {"components/tensor", "components/ops", "components/quantization"}},
       {"components/part/fused", {"components/tensor", "components/ops", "components/part"}},
       {"components/part/cached", {"components/tensor", "components/ops", "components/part", "components/part/fused"}},
       {"components/block", {"components/tensor", "components/part"}},
