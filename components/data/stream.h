@@ -53,11 +53,17 @@ class Stream {
   /// The next sample. What is not `wanted` is skipped as cheaply as possible; then the result is null. RunError names
   /// file and line of a record that is bad; after one, go_to() is needed.
   virtual SamplePointer next(bool wanted) = 0;
+  /// The pass of the next sample. Reads on as far as that takes; RunError as next().
+  virtual std::int64_t pass_of_next() = 0;
+  /// Leaves out what remains of the pass, so that the next sample begins one; nothing where it does already.
+  virtual void leave_pass() = 0;
   /// Writes the tensors of Dataset::signature() for these samples. RunError names file and line of a bad record.
   virtual void collate(std::span<const SamplePointer> samples, TensorMap& batch) const = 0;
 
-  /// The present place; null where there can be none right now, but some samples later.
+  /// The present place.
   virtual std::shared_ptr<const Mark> mark() const = 0;
+  /// Before it is read: the most bytes of text that it may hold to shuffle. Unset: half of the memory.
+  virtual void limit_buffer(std::int64_t bytes) = 0;
   /// Samples between marks, so that what they cost is small.
   virtual std::int64_t mark_interval() const = 0;
   /// The mark that to_node() wrote. RunError when the files are other ones or have changed.

@@ -107,8 +107,20 @@ bool is_embedding(const Node& model) {
   return head != nullptr && head->is_string() && head->as_string() == pretrained::kEmbedding;
 }
 
+/// `reward` is a head by its name in `init_from` alone.
+void refuse_reward(Node& model, Diagnostics& diagnostics) {
+  Node* head = model.find("head");
+  if (head == nullptr || !head->is_string() || head->as_string() != kReward) return;
+  diagnostics.error(
+      head->location(), "model.head is reward, which is sequence_classification with one value for a text",
+      "write head: sequence_classification, num_labels: 1 and loss: reward; of a folder, init_from: {path: "
+      "FOLDER, head: reward}");
+  *head = Node::string(pretrained::kSequenceClassification, head->location());  // so that nothing else refuses it
+}
+
 /// Gives `model.head` what `init_from.head` says.
 void take_head(Node& recipe, Node* model, Diagnostics& diagnostics) {
+  if (model != nullptr) refuse_reward(*model, diagnostics);
   const Node* source = recipe.find("init_from");
   const Node* head = source != nullptr && source->is_mapping() ? source->find("head") : nullptr;
   if (head == nullptr || !head->is_string()) return;

@@ -8,7 +8,7 @@
 
 #include "components/data/data.h"
 #include "components/data/label/sample_classes.h"
-#include "components/data/selection.h"
+#include "components/data/mix/selection.h"
 #include "components/data/text_utils.h"
 #include "generated/data/fold.h"
 

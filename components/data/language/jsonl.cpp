@@ -11,8 +11,8 @@
 #include "components/data/language/head_records.h"
 #include "components/data/language/jsonl_keys.h"
 #include "components/data/language/jsonl_record.h"
-#include "components/data/language/recipe_tokenizer.h"
 #include "components/data/language/source_text.h"
+#include "components/data/recipe_tokenizer.h"
 #include "components/data/record/record_cache.h"
 #include "components/data/record/record_set.h"
 #include "components/data/record/record_stream.h"
@@ -416,7 +416,12 @@ class Encoder {
 /// Nothing when an error was reported. Why there is none concerns conversations only, unless the recipe names one.
 std::optional<Result<tokenizer::ChatWriterPtr>> chat_writer(const Config& config, const Tokenizer& tokenizer,
                                                             const Inputs& inputs) {
-  if (!config.chat_format || config.chat_format->is_null()) return tokenizer::chat_writer_of(tokenizer);
+  if (!config.chat_format || config.chat_format->is_null()) {
+    auto own = tokenizer::chat_writer_of(tokenizer);
+    if (own || !inputs.new_rows) return own;
+    return Result<tokenizer::ChatWriterPtr>(
+        Failure{own.failure().message, "write texts, {prompt, completion} or {text}, as those of the training"});
+  }
   auto written = tokenizer::written_chat_writer(*config.chat_format, tokenizer, inputs.diagnostics);
   if (written == nullptr) return std::nullopt;
   return Result<tokenizer::ChatWriterPtr>(std::move(written));

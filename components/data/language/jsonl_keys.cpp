@@ -61,7 +61,9 @@ bool name_one_form(const Columns& columns, const Inputs& inputs) {
   if (columns.text && (names_others || names_instruction)) {
     return refuse("text", "a whole text", "remove text, or the others");
   }
-  if (!names_instruction || !names_others) return true;
+  const bool is_pair = columns.chosen && columns.rejected && !columns.prompt && !columns.completion &&
+                       !columns.messages && !columns.output;  // two answers to an instruction
+  if (!names_instruction || !names_others || is_pair) return true;
   const char* const key = columns.instruction ? "instruction" : columns.input ? "input" : "output";
   return refuse(key, "an instruction", "remove instruction, input and output, or the others");
 }

@@ -303,8 +303,14 @@ bool names_instruction(const RecordColumns& columns) {
 
 /// As the prompt of Alpaca, or as a conversation.
 Result<TextRecord> instruction(const Node& object, const RecordColumns& columns) {
-  const InstructionKeys keys = InstructionKeys::of(object, columns);
-  return columns.instructions_are_chat ? read_instruction_as_chat(object, keys) : read_instruction(object, keys);
+  return read_instruction(object, InstructionKeys::of(object, columns), columns.instructions_are_chat);
+}
+
+/// Behind a prompt, or behind an instruction that `columns` names.
+Result<TextRecord> pair_of(const Node& object, const Names& names, const RecordColumns& columns) {
+  if (!names_instruction(columns)) return pair(object, names.pair, columns.of_messages);
+  return read_instruction_pair(object, InstructionKeys::of(object, columns), names.pair.chosen, names.pair.rejected,
+                               columns.instructions_are_chat);
 }
 
 /// The field of a conversation whose last message is the completion; "" for a record of another form.
@@ -348,8 +354,7 @@ Result<TextRecord> labelled_form(const Node& object, const Names& names, const R
 
 /// A prompt, a completion and whether it is a desirable one; or a pair.
 Result<TextRecord> labelled_record(const Node& object, const Names& names, const RecordColumns& columns) {
-  if (has(object, names.pair.chosen) || has(object, names.pair.rejected))
-    return pair(object, names.pair, columns.of_messages);
+  if (has(object, names.pair.chosen) || has(object, names.pair.rejected)) return pair_of(object, names, columns);
   Result<TextRecord> record = labelled_form(object, names, columns);
   if (!record) return record;
   if (!has(object, names.label)) {
@@ -369,8 +374,8 @@ Result<TextRecord> read_form(const Node& object, const Names& names, const Recor
   const bool is_pair = has(object, names.pair.chosen) || has(object, names.pair.rejected);
   // What is named is meant.
   if (!columns.text.empty()) return whole_text(object, names.text);
+  if (!columns.chosen.empty() || !columns.rejected.empty()) return pair_of(object, names, columns);
   if (names_instruction(columns)) return instruction(object, columns);
-  if (!columns.chosen.empty() || !columns.rejected.empty()) return pair(object, names.pair, columns.of_messages);
   if (!columns.prompt.empty() && columns.completion.empty() && !has(object, names.answer) && is_pair) {
     return pair(object, names.pair, columns.of_messages);
   }

@@ -42,7 +42,8 @@ struct TextRecord {
 
 /// Reads a line: {text}, {prompt, chosen, rejected} or {chosen, rejected} that begin alike, {prompt, completion},
 /// {instruction, input, output}, or Dolly's {instruction, context, response}, with Alpaca's prompt or as a
-/// conversation, which `system` and `history`, a list of [question, answer], may begin; {messages: [{role, content}]}
+/// conversation, which `system` and `history`, a list of [question, answer], may begin, also with two answers where
+/// both are named; {messages: [{role, content}]}
 /// or ShareGPT's {conversations: [{from, value}]}, with `system` and `tools` beside them; of several the first in this
 /// order. Prompts, completions and both of a pair may be messages, too: read_messages(). A field that is null is not
 /// there; those without a meaning are skipped. Of labelled records each is {prompt, completion, label}, or a pair.

@@ -7,7 +7,7 @@
 #include "components/data/byte_stream.h"
 #include "components/data/data.h"
 #include "components/data/language/encoded_text.h"
-#include "components/data/language/recipe_tokenizer.h"
+#include "components/data/recipe_tokenizer.h"
 #include "components/data/record/record_cache.h"
 #include "components/data/record/record_set.h"
 #include "components/data/same_task.h"

@@ -91,7 +91,8 @@ void RecordOrder::fill() {
     if (bytes_ <= options_.bytes_max) continue;
     throw RunError("the shuffle buffer of " + options_.set + " has " + runner::core::format_bytes(bytes_) +
                        " of text in " + with_commas(static_cast<std::int64_t>(buffer_.size())) +
-                       " records, more than half of the memory of this machine",
+                       " records, more than " + runner::core::format_bytes(options_.bytes_max) +
+                       ", its part of half of the memory of this machine",
                    "use a smaller shuffle_buffer");
   }
 }

@@ -62,6 +62,7 @@ class RecordOrder {
   /// what cannot be read, and where the buffer has more text than `bytes_max`.
   std::optional<RecordText> next();
 
+  void limit_buffer(std::int64_t bytes) { options_.bytes_max = bytes; }
   State state() const;
   /// RunError when a record of the buffer is not what it was.
   void restore(const State& state);

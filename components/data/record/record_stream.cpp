@@ -109,6 +109,13 @@ class RowSample final : public Stream::Sample {
 
   std::int64_t pass() const override { return pass_; }
 
+  std::vector<RecordPlace> places() const {
+    if (record_) return {record_->place};
+    std::vector<RecordPlace> places;
+    for (const EncodedRecord& one : encoded_) places.push_back(one.place);
+    return places;
+  }
+
   std::vector<Part> parts() const override {
     std::vector<Part> parts;
     std::int64_t begin = 0;
@@ -164,7 +171,7 @@ class RecordStream final : public Stream {
                 .bytes_max = runner::core::memory_limit() / 2,
                 .format = recipe_->options().format}),
         packer_(*recipe_->options().max_seq_len,
-                [this](std::vector<EncodedRecord>&& records, std::int64_t) { ready_.push_back(std::move(records)); }) {}
+                [this](std::vector<EncodedRecord>&& records, std::int64_t) { add_row(std::move(records)); }) {}
 
   std::int64_t position() const override { return position_; }
   Account account() const override { return account_of(ledger_.counts()); }
@@ -173,18 +180,30 @@ class RecordStream final : public Stream {
   std::string unread() const override { return recipe_->unread_text(); }
 
   SamplePointer next(bool wanted) override {
-    SamplePointer sample;
-    if (recipe_->one_to_one()) {
-      RecordText record = next_record();
-      if (wanted) sample = std::make_shared<RowSample>(recipe_, pass_, std::move(record));
-    } else {
-      while (ready_.empty()) read_on();
-      if (wanted) sample = std::make_shared<RowSample>(recipe_, ready_pass_, std::move(ready_.front()));
-      ready_.pop_front();
-    }
+    while (ready_.empty()) read_on();
+    SamplePointer sample = std::move(ready_.front());
+    ready_.pop_front();
+    if (recipe_->one_to_one()) ledger_.count_used();
     ++position_;
-    return sample;
+    return wanted ? sample : nullptr;
   }
+
+  std::int64_t pass_of_next() override {
+    while (ready_.empty() && samples_in_pass_ > 0) read_on();
+    return ready_.empty() ? pass_ : ready_.front()->pass();  // a pass has a sample, or is an error
+  }
+
+  void leave_pass() override {
+    ready_.clear();  // of the pass that is left, whether or not it was read to its end
+    if (samples_in_pass_ == 0) return;
+    packer_.restore({});
+    samples_in_pass_ = 0;
+    RecordOrder::State begin;
+    begin.pass = ++pass_;
+    order_.restore(begin);
+  }
+
+  void limit_buffer(std::int64_t bytes) override { order_.limit_buffer(bytes); }
 
   void collate(std::span<const SamplePointer> samples, TensorMap& batch) const override {
     SequenceRows rows;
@@ -197,13 +216,14 @@ class RecordStream final : public Stream {
   }
 
   std::shared_ptr<const Mark> mark() const override {
-    if (!ready_.empty()) return nullptr;
     StreamMark mark{position_, pass_, samples_in_pass_, order_.state(), {}, files()};
     mark.counts = ledger_.counts();
     for (const auto& open : packer_.open()) {
       auto& row = mark.open_rows.emplace_back();
       for (const EncodedRecord& record : open.items) row.push_back(record.place);
     }
+    for (const auto& row : ready_) mark.ready_rows.push_back(row->places());
+    if (!ready_.empty()) mark.ready_pass = ready_.front()->pass();
     return std::make_shared<StreamMark>(std::move(mark));
   }
 
@@ -219,16 +239,13 @@ class RecordStream final : public Stream {
     const auto& place = static_cast<const StreamMark&>(mark);
     ready_.clear();
     order_.restore(place.order);
+    for (const std::vector<RecordPlace>& row : place.ready_rows) add_again(row, place.ready_pass);
     std::list<RowPacker<EncodedRecord>::Open> open;
     for (const std::vector<RecordPlace>& row : place.open_rows) {
       auto& opened = open.emplace_back();
-      for (const RecordText& record : order_.read(row)) {
-        EncodedRecord encoded = recipe_->encode(record);
-        const RecordEncoder::Fate fate = recipe_->encoder.fate_of(encoded);
-        if (fate == RecordEncoder::Fate::kRefused) recipe_->encoder.refuse(encoded);
-        if (fate != RecordEncoder::Fate::kUsed) continue;  // it was used before
-        opened.length += static_cast<std::int64_t>(encoded.sequence.input.size());
-        opened.items.push_back(std::move(encoded));
+      opened.items = encoded_again(row);
+      for (const EncodedRecord& one : opened.items) {
+        opened.length += static_cast<std::int64_t>(one.sequence.input.size());
       }
     }
     packer_.restore(std::move(open));
@@ -246,22 +263,38 @@ class RecordStream final : public Stream {
     return {.records = counts.records, .dropped = counts.dropped, .skipped = counts.skipped};
   }
 
-  /// Where each record is a sample.
-  RecordText next_record() {
-    for (;;) {
-      if (std::optional<RecordText> record = order_.next()) {
-        ++samples_in_pass_;
-        ledger_.count_used();
-        return std::move(*record);
-      }
-      end_pass();
+  void add_row(std::vector<EncodedRecord> records) {
+    ready_.push_back(std::make_shared<RowSample>(recipe_, pass_, std::move(records)));
+  }
+
+  /// The row of a mark.
+  void add_again(const std::vector<RecordPlace>& row, std::int64_t pass) {
+    if (recipe_->one_to_one()) {
+      ready_.push_back(std::make_shared<RowSample>(recipe_, pass, std::move(order_.read(row).front())));
+    } else {
+      ready_.push_back(std::make_shared<RowSample>(recipe_, pass, encoded_again(row)));
     }
+  }
+
+  std::vector<EncodedRecord> encoded_again(const std::vector<RecordPlace>& row) const {
+    std::vector<EncodedRecord> all;
+    for (const RecordText& record : order_.read(row)) {
+      EncodedRecord encoded = recipe_->encode(record);
+      const RecordEncoder::Fate fate = recipe_->encoder.fate_of(encoded);
+      if (fate == RecordEncoder::Fate::kRefused) recipe_->encoder.refuse(encoded);
+      if (fate == RecordEncoder::Fate::kUsed) all.push_back(std::move(encoded));  // it was used before
+    }
+    return all;
   }
 
   /// Reads a record, or ends a pass.
   void read_on() {
-    ready_pass_ = pass_;
-    if (const std::optional<RecordText> record = order_.next()) {
+    if (std::optional<RecordText> record = order_.next()) {
+      if (recipe_->one_to_one()) {
+        ++samples_in_pass_;
+        ready_.push_back(std::make_shared<RowSample>(recipe_, pass_, std::move(*record)));
+        return;
+      }
       EncodedRecord encoded = recipe_->encode(*record);
       if (!encoded.failure) recipe_->tell(encoded, pass_);
       const RecordEncoder::Fate fate = ledger_.take(recipe_->encoder, encoded);
@@ -276,7 +309,9 @@ class RecordStream final : public Stream {
       if (recipe_->options().packing) {
         packer_.add(std::move(encoded), length);
       } else {
-        ready_.push_back({std::move(encoded)});
+        std::vector<EncodedRecord> row;
+        row.push_back(std::move(encoded));
+        add_row(std::move(row));
       }
       return;
     }
@@ -300,10 +335,10 @@ class RecordStream final : public Stream {
 
   std::shared_ptr<const Recipe> recipe_;
   RecordOrder order_;
-  std::deque<std::vector<EncodedRecord>> ready_;  // rows that were made and not yet returned
+  std::deque<std::shared_ptr<const RowSample>> ready_;  // rows of one pass that were made and not yet returned
   RowPacker<EncodedRecord> packer_;
   RecordLedger ledger_;  // of all passes
-  std::int64_t position_ = 0, pass_ = 0, ready_pass_ = 0;
+  std::int64_t position_ = 0, pass_ = 0;
   std::int64_t samples_in_pass_ = 0;  // records that are used
   std::optional<Account> first_pass_;
 };

@@ -70,6 +70,20 @@ const Node& child(const Node& node, const char* key) {
   return *value;
 }
 
+Node node_of(const std::vector<std::vector<RecordPlace>>& rows) {
+  Node node = Node::sequence();
+  for (const std::vector<RecordPlace>& row : rows) node.items().push_back(Node::string(text_of(row)));
+  return node;
+}
+
+/// Of node_of(); RunError as places_of().
+std::vector<std::vector<RecordPlace>> rows_of(const Node& node, std::size_t files, const char* key) {
+  if (!node.is_sequence()) throw_damaged(key);
+  std::vector<std::vector<RecordPlace>> rows;
+  for (const Node& row : node.items()) rows.push_back(places_of(row, files, key));
+  return rows;
+}
+
 /// `BYTES KEY` of each file, in the order of the keys.
 void check_files(const Node& node, const std::vector<TextFile>& files, const std::string& set) {
   const Node& saved = child(node, "files");
@@ -123,9 +137,11 @@ Node StreamMark::to_node() const {
   node.set("lines", Node::integer(order.line.lines));
   node.set("draws", Node::integer(static_cast<std::int64_t>(order.draws)));
   node.set("buffer", Node::string(text_of(order.buffer)));
-  Node rows = Node::sequence();
-  for (const std::vector<RecordPlace>& row : open_rows) rows.items().push_back(Node::string(text_of(row)));
-  node.set("open_rows", std::move(rows));
+  node.set("open_rows", node_of(open_rows));
+  if (!ready_rows.empty()) {
+    node.set("ready_rows", node_of(ready_rows));
+    node.set("ready_pass", Node::integer(ready_pass));
+  }
   Node sizes = Node::sequence();
   for (const TextFile& file : *files)
     sizes.items().push_back(Node::string(std::to_string(file.bytes) + ' ' + file.key));
@@ -143,12 +159,19 @@ StreamMark StreamMark::of(const Node& node, std::shared_ptr<const std::vector<Te
                            static_cast<std::uint64_t>(integer(node, "draws")),
                            places_of(child(node, "buffer"), files->size(), "buffer")};
   if (order.file > files->size()) throw_damaged("file");
-  std::vector<std::vector<RecordPlace>> rows;
-  const Node& open = child(node, "open_rows");
-  if (!open.is_sequence()) throw_damaged("open_rows");
-  for (const Node& row : open.items()) rows.push_back(places_of(row, files->size(), "open_rows"));
-  StreamMark mark{integer(node, "sample"), pass, integer(node, "samples_in_pass"), std::move(order), std::move(rows),
+  std::vector<std::vector<RecordPlace>> ready;
+  if (const Node* rows = node.find("ready_rows")) ready = rows_of(*rows, files->size(), "ready_rows");
+  for (const std::vector<RecordPlace>& row : ready) {
+    if (row.empty()) throw_damaged("ready_rows");
+  }
+  StreamMark mark{integer(node, "sample"),
+                  pass,
+                  integer(node, "samples_in_pass"),
+                  std::move(order),
+                  rows_of(child(node, "open_rows"), files->size(), "open_rows"),
                   std::move(files)};
+  mark.ready_pass = later_integer(node, "ready_pass");
+  mark.ready_rows = std::move(ready);
   mark.counts = {later_integer(node, "records"), later_integer(node, "dropped"), later_integer(node, "skipped")};
   return mark;
 }

@@ -22,6 +22,8 @@ struct StreamMark final : Stream::Mark {
   RecordCounts counts;  ///< of all passes
   RecordOrder::State order;
   std::vector<std::vector<RecordPlace>> open_rows;     ///< of packing
+  std::vector<std::vector<RecordPlace>> ready_rows;    ///< that were made and not yet returned, all of one pass
+  std::int64_t ready_pass = 0;                         ///< which is that
   std::shared_ptr<const std::vector<TextFile>> files;  ///< of the set
 
   std::int64_t sample() const override { return position; }

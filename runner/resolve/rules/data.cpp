@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -11,6 +12,7 @@
 #include "runner/hub/name.h"
 #include "runner/pretrained/model_type.h"
 #include "runner/registry/wording.h"
+#include "runner/resolve/rules/streamed_set.h"
 
 namespace runner::resolve {
 
@@ -121,10 +123,6 @@ void held_out(SettledTree& tree) {
 
 namespace {
 
-bool is_streamed(const SettledTree& tree, const std::string& set) {
-  return tree.text(set + ".type") == "jsonl" && tree.is_true(set + ".streaming");
-}
-
 /// What counts the passes over a set.
 void refuse_epochs(SettledTree& tree) {
   const auto counts_epochs = [](const Node* value) {
@@ -159,29 +157,41 @@ void refuse_epochs(SettledTree& tree) {
   }
 }
 
-}  // namespace
+/// Whether a stream is somewhere within a set.
+bool holds_stream(const Node& set) {
+  if (streaming_of(set) != nullptr) return true;
+  const Node *of = set.is_mapping() ? set.find("of") : nullptr, *sets = set.is_mapping() ? set.find("sets") : nullptr;
+  return (of != nullptr && holds_stream(*of)) ||
+         (sets != nullptr && sets->is_sequence() &&
+          std::any_of(sets->items().begin(), sets->items().end(), holds_stream));
+}
 
-namespace {
-
-/// Sets within others, as components::data::is_counted() refuses them. `name`: how messages call the set.
+/// Streams within other sets: `concat` has them alone or not at all, others number their samples. As the data sets
+/// themselves refuse them. `name`: how messages call the set.
 void refuse_streamed_parts(SettledTree& tree, const Node& set, const std::string& name) {
-  const auto look_into = [&tree](const Node& part, const std::string& its_name) {
-    const Node *type = part.find("type"), *streaming = part.find("streaming");
-    const bool is_jsonl = type != nullptr && type->is_string() && type->as_string() == "jsonl";
-    if (is_jsonl && streaming != nullptr && streaming->is_bool() && streaming->as_bool()) {
-      tree.error_at(streaming->location(), its_name + " is streamed, and concat and subset number their samples",
-                    "leave streaming out, or list all files in the path of one streamed set");
-    }
-    refuse_streamed_parts(tree, part, its_name);
-  };
   if (!set.is_mapping()) return;
-  const Node *sets = set.find("sets"), *of = set.find("of");
-  if (sets != nullptr && sets->is_sequence()) {
-    for (std::size_t i = 0; i < sets->items().size(); ++i) {
-      if (sets->items()[i].is_mapping()) look_into(sets->items()[i], name + ".sets[" + std::to_string(i) + "]");
+  if (const Node* of = set.find("of"); of != nullptr && of->is_mapping()) {
+    if (const Node* streaming = streaming_of(*of)) {
+      tree.error_at(streaming->location(), name + " is streamed, and subset and fold number their samples",
+                    "remove streaming, or use the set as it is");
     }
+    refuse_streamed_parts(tree, *of, name);
   }
-  if (of != nullptr && of->is_mapping()) look_into(*of, name);
+  const Node* sets = set.find("sets");
+  if (sets == nullptr || !sets->is_sequence()) return;
+  const auto name_of = [&name](std::size_t i) { return name + ".sets[" + std::to_string(i) + "]"; };
+  std::optional<std::size_t> streamed;
+  for (std::size_t i = 0; i < sets->items().size(); ++i) {
+    if (!streamed && streaming_of(sets->items()[i]) != nullptr) streamed = i;
+    refuse_streamed_parts(tree, sets->items()[i], name_of(i));
+  }
+  if (!streamed) return;
+  for (std::size_t i = 0; i < sets->items().size(); ++i) {
+    const Node& one = sets->items()[i];
+    if (!one.is_mapping() || holds_stream(one)) continue;  // which is one, or an error already
+    tree.error_at(one.location(), name_of(i) + " is read into memory, and " + name_of(*streamed) + " is a stream",
+                  "make all sets jsonl with streaming: true, or remove streaming from all");
+  }
 }
 
 }  // namespace
@@ -191,13 +201,18 @@ void streamed_sets(SettledTree& tree) {
   if (const Node* data = tree.value("data"); data != nullptr && data->is_mapping()) {
     for (const Node::Entry& entry : data->entries()) refuse_streamed_parts(tree, entry.value, "data." + entry.key);
   }
+  const auto streaming_in = [&tree](const std::string& set) {
+    const Node* block = tree.value(set);
+    return block != nullptr ? streaming_of(*block) : nullptr;
+  };
   for (const std::string& name : evaluated_sets(tree)) {
     const std::string set = "data." + name;
-    if (!is_streamed(tree, set)) continue;
-    tree.error(set + ".streaming", set + " is evaluated as a whole: only data.train can be a stream",
-               "remove streaming, and use fewer or smaller files");
+    const Node* streaming = streaming_in(set);
+    if (streaming == nullptr) continue;
+    tree.error_at(streaming->location(), set + " is evaluated as a whole: only data.train can be a stream",
+                  "remove streaming, and use fewer or smaller files");
   }
-  if (!is_streamed(tree, "data.train")) return;
+  if (streaming_in("data.train") == nullptr) return;
   refuse_epochs(tree);
   const bool ends = tree.given("training.max_steps") || tree.given("training.max_time");
   if (!ends && !tree.given("training.max_epochs") && !tree.was_refused("training")) {

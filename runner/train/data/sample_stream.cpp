@@ -26,16 +26,14 @@ const SampleStream::Mark& SampleStream::latest_mark(std::int64_t sample) const {
   return std::prev(marks_.upper_bound(sample))->second;
 }
 
-/// Marks are where the stream can have one behind every multiple of the interval, however it got there.
+/// Marks are at every multiple of the interval, however the stream got there.
 components::data::Stream::SamplePointer SampleStream::next(bool wanted) {
   is_whole_ = false;
   auto sample = stream_->next(wanted);
   is_whole_ = true;
   accounts_.insert_or_assign(stream_->position(), stream_->account());
   if (stream_->position() < next_mark_) return sample;
-  const Mark mark = stream_->mark();
-  if (mark == nullptr) return sample;
-  marks_.emplace(stream_->position(), mark);
+  marks_.emplace(stream_->position(), stream_->mark());
   const std::int64_t interval = stream_->mark_interval();
   next_mark_ = (stream_->position() / interval + 1) * interval;
   return sample;

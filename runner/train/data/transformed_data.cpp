@@ -56,6 +56,10 @@ class TransformedData::ChangedStream final : public Stream {
     return sample != nullptr ? std::make_shared<Numbered>(std::move(sample), number) : nullptr;
   }
 
+  std::int64_t pass_of_next() override { return stream_->pass_of_next(); }
+  void leave_pass() override { stream_->leave_pass(); }
+  void limit_buffer(std::int64_t bytes) override { stream_->limit_buffer(bytes); }
+
   void collate(std::span<const SamplePointer> samples, TensorMap& batch) const override {
     std::vector<SamplePointer> inner;
     for (const SamplePointer& sample : samples) inner.push_back(static_cast<const Numbered&>(*sample).sample);

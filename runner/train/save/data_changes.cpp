@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <set>
 
+#include "runner/resolve/rules/streamed_set.h"
+
 // g++ 12 sees an overflow in sums of strings where there is none (its bug 105651).
 #pragma GCC diagnostic ignored "-Wrestrict"
 
@@ -13,13 +15,6 @@ namespace {
 namespace fs = std::filesystem;
 
 using core::Node;
-
-/// Whether the training set is read as a stream.
-bool is_streamed(const Node& recipe) {
-  const Node *type = recipe.at_path("data.train.type"), *streaming = recipe.at_path("data.train.streaming");
-  return type != nullptr && type->is_string() && type->as_string() == "jsonl" && streaming != nullptr &&
-         streaming->is_bool() && streaming->as_bool();
-}
 
 std::string where_it_was(const artifact::Provenance& provenance, const artifact::DataFile& file) {
   std::error_code ignored;
@@ -44,7 +39,8 @@ std::vector<const artifact::DataFile*> training_files(const artifact::Provenance
 std::vector<Difference> list_data_changes(const artifact::Provenance& provenance, const Node& recipe,
                                           const std::optional<std::vector<std::string>>& files) {
   std::vector<Difference> changes;
-  const bool is_stream = is_streamed(recipe);
+  const Node* train = recipe.at_path("data.train");
+  const bool is_stream = train != nullptr && resolve::streaming_of(*train) != nullptr;
   const auto add = [&](const std::string& set, const std::string& before, const std::string& after) {
     Difference change;
     change.key = "data." + set;

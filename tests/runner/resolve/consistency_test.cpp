@@ -484,10 +484,31 @@ TEST_CASE("each rule between sections reports what it found", "[recipe][consiste
            "      - {type: jsonl, path: a.jsonl}\n"
            "      - {type: subset, samples: 1, of: {type: jsonl, path: b.jsonl, streaming: true}}\n"
            "  val: {type: subset, samples: 1, of: {type: jsonl, path: c.jsonl, streaming: true}}\n",
-       "r.yaml:10:80: error: data.train.sets[1] is streamed, and concat and subset number their samples\n"
-       "  hint: leave streaming out, or list all files in the path of one streamed set\n"
-       "r.yaml:11:79: error: data.val is streamed, and concat and subset number their samples\n"
-       "  hint: leave streaming out, or list all files in the path of one streamed set\n"},
+       "r.yaml:10:80: error: data.train.sets[1] is streamed, and subset and fold number their samples\n"
+       "  hint: remove streaming, or use the set as it is\n"
+       "r.yaml:11:79: error: data.val is streamed, and subset and fold number their samples\n"
+       "  hint: remove streaming, or use the set as it is\n"},
+      {"streamed_sets", "streams beside sets in memory",
+       kParts + kBatch +
+           "data:\n"
+           "  train:\n"
+           "    type: concat\n"
+           "    sets:\n"
+           "      - {type: jsonl, path: a.jsonl}\n"
+           "      - {type: jsonl, path: b.jsonl, streaming: true}\n",
+       "r.yaml:9:9: error: data.train.sets[0] is read into memory, and data.train.sets[1] is a stream\n"
+       "  hint: make all sets jsonl with streaming: true, or remove streaming from all\n"},
+      {"streamed_sets", "a mix of streams, which has no epochs and is not evaluated",
+       kParts + "training: {max_epochs: 1, micro_batch_size: 2}\n" +
+           "data:\n"
+           "  train: {type: concat, sets: [{type: jsonl, path: a.jsonl, streaming: true}, {type: jsonl, path: b.jsonl, "
+           "streaming: true}]}\n"
+           "  val: {type: concat, sets: [{type: jsonl, path: a.jsonl, streaming: true}, {type: jsonl, path: b.jsonl, "
+           "streaming: true}]}\n",
+       "r.yaml:4:24: error: training.max_epochs counts epochs, but data.train is a stream, which has none\n"
+       "  hint: use max_steps\n"
+       "r.yaml:7:70: error: data.val is evaluated as a whole: only data.train can be a stream\n"
+       "  hint: remove streaming, and use fewer or smaller files\n"},
       {"transforms", "a model that tells next tokens",
        kParts + kBatch + "data: {train: {type: jsonl, path: a.jsonl, transforms: mask_tokens}}\n",
        "r.yaml:5:56: error: mask_tokens asks for tokens that it has masked, and model mlp has no head for them\n"

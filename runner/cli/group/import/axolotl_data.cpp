@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "runner/cli/group/import/axolotl_prompt.h"
 #include "runner/cli/group/import/import_parts.h"
 #include "runner/cli/group/import/local_files.h"
 #include "runner/core/text/text.h"
@@ -152,6 +153,7 @@ class Sets {
   bool have_ends() const {
     return std::all_of(made_.begin(), made_.end(), [](const auto& one) { return one.second.range.has_end(); });
   }
+  std::size_t size() const { return made_.size(); }
   bool has_chat() const { return has_chat_; }
   bool has_variables() const { return has_variables_; }
 
@@ -311,7 +313,13 @@ class Sets {
     } else if (type == nullptr || type->is_null() || (type->is_string() && form.empty())) {
       is_ids_ = true;  // tokenized before
       draft.put("type", Node::string("ids"));
-    } else if (form != "alpaca") {
+    } else if (form == "alpaca") {
+      take_instruction_names(set, draft);
+      if (asked(set, "field_system") != nullptr)
+        reader_.note(prefix_ + "field_system", Kind::kNoEffect, "type: alpaca reads no system message");
+    } else if (type->is_mapping()) {
+      take_own_prompt(set, *type, draft);
+    } else {
       refuse_form(set,
                   "write records of {prompt, completion}, {messages} or {text}; with them use type: "
                   "chat_template, alpaca or completion");
@@ -323,6 +331,31 @@ class Sets {
     const std::string form = type == nullptr ? "(none)" : type->is_string() ? type->as_string() : "{...}";
     reader_.refuse(type != nullptr ? *type : set, prefix_ + "type", "data sets of type " + form + " have no equivalent",
                    hint);
+  }
+
+  /// Alpaca's fields, where they have names of their own.
+  void take_instruction_names(const Node& names, words::Draft& draft) {
+    for (const auto& [key, column] :
+         {std::pair{"field_instruction", "instruction"}, {"field_input", "input"}, {"field_output", "output"}}) {
+      const Node* field = asked(names, key);
+      if (field != nullptr && field->scalar_text() != column) draft.put(std::string("columns.") + column, *field);
+    }
+  }
+
+  /// `type: {field_instruction: FIELD, format: TEXT, ...}`: a prompt around an instruction, which is a chat format for
+  /// a conversation of one turn.
+  void take_own_prompt(const Node& set, const Node& type, words::Draft& draft) {
+    const core::Result<Node> format = format_of_prompt(type);
+    if (!format) {
+      const Node* at = asked(type, "format");
+      return reader_.refuse(at != nullptr ? *at : *set.find("type"), prefix_ + "type", format.failure().message,
+                            format.failure().hint);
+    }
+    take_instruction_names(type, draft);
+    draft.put("chat_format", format.value());
+    reader_.note(prefix_ + "type", Kind::kChanged,
+                 "data.train.columns and chat_format; an input stands behind its instruction in a line of its own, and "
+                 "a tokenizer without a begin token needs chat_format without begin");
   }
 
   void take_texts(const Node& set, const char* key, words::Draft& draft) {
@@ -615,6 +648,15 @@ void take_axolotl_data(Reader& reader) {
   if (const Node* kind = reader.get("rl"); kind != nullptr && is_streamed && lower(kind->scalar_text()) == "kto") {
     const char* key = pretrains ? "pretraining_dataset" : "streaming";
     refuse_stream_of_labels(reader, *reader.get(key), key);
+  }
+  if (is_streamed && train.size() > 1) {
+    const Node& sets = *reader.get(pretrains ? "pretraining_dataset" : "datasets");
+    if (pretrains || reader.get("sample_packing") != nullptr) {
+      reader.diagnostics().warning(sets.location(),
+                                   "of several sets that are packed as a stream Axolotl reads the first, and the "
+                                   "recipe reads all",
+                                   "remove the others, or write their shares as `weights` into data.train");
+    }
   }
   const double part = reader.get("test_datasets") == nullptr && !is_streamed ? part_held_out(reader, train) : 0;
   if (is_streamed) reader.note("val_set_size", Kind::kNoEffect, "a stream has no part to hold out");

@@ -223,14 +223,24 @@ class Sets {
     return form == "sharegpt" || form == "openai" ? take_messages(entry) : take_instructions(columns);
   }
 
-  /// Of messages, each of a pair is one behind those of the prompt.
+  /// Of messages, each of a pair is one behind those of the prompt; of Alpaca's fields, an answer to the instruction.
   void take_pairs(const Node* entry) {
     if (entry == nullptr) return;
     const std::string form = text_of(entry, "formatting");
     const Node* columns = entry->find("columns");
     if (form != "sharegpt" && form != "openai") {
-      return refuse("pairs of texts in a template, as those of " + name_ + ", are not read",
-                    "write chosen and rejected as messages, and formatting: sharegpt");
+      for (const char* key : {"chosen", "rejected"}) {
+        const std::string field = text_of(columns, key);
+        if (field.empty()) {
+          return refuse(name_ + " names no field " + key + ", and the training is on pairs",
+                        "write columns: {chosen: FIELD, rejected: FIELD} into its entry of dataset_info.json");
+        }
+        columns_.set(key, Node::string(field));
+      }
+      take_instructions(columns);
+      columns_.erase("output");  // there is none
+      if (columns_.find("instruction") == nullptr) columns_.set("instruction", Node::string("instruction"));
+      return;
     }
     if (!text_of(columns, "system").empty()) {
       return refuse("the field " + text_of(columns, "system") + " of the records of " + name_ + " is not read of pairs",

@@ -376,11 +376,16 @@ void put_sets(Reader& reader, std::vector<Node> train, std::vector<Node> val, co
               const SetMixture& mixture) {
   if (train.empty()) return;
   const bool is_streamed = settle_streams(train, val);
-  if (is_streamed && train.size() > 1) {
-    const char* key = reader.get("streaming") != nullptr ? "streaming" : "dataset_streaming";
-    const Node* at = reader.get(key);
-    return reader.refuse(at != nullptr ? *at : reader.config(), key, "several sets are not read as one stream",
-                         "remove " + std::string(key) + ", or train on one set");
+  if (is_streamed) {
+    for (const Node& set : train) {
+      if (set.find("streaming") != nullptr) continue;
+      return reader.refuse(set, "streaming", "some sets are streamed, and others are not",
+                           "stream all sets of the training, or none");
+    }
+    if (train.size() > 1) {
+      const char* key = reader.get("streaming") != nullptr ? "streaming" : "dataset_streaming";
+      reader.note(key, Kind::kChanged, "data.train.sets[].streaming; each set is shuffled in a buffer of its own");
+    }
   }
   if (is_streamed && held_out.size > 0 && val.empty()) {
     return reader.refuse(*reader.get(held_out.key), held_out.key,

@@ -97,6 +97,18 @@ std::string pair_loss_of(const Node& config) {
   return name == "orpo" ? "orpo" : name == "simpo" ? "cpo" : "dpo";
 }
 
+/// TRL's trainers share most of their arguments: what is left open is told.
+void tell_of_sft(const Node& config, core::Diagnostics& diagnostics) {
+  static constexpr const char* kOfSft[] = {"packing",           "eval_packing",         "padding_free",
+                                           "packing_strategy",  "completion_only_loss", "assistant_only_loss",
+                                           "dataset_text_field"};
+  if (has_any(config, kOfSft)) return;
+  diagnostics.notice(config.location(),
+                     "the file does not say which trainer of TRL reads it, and is taken as that of SFT, which learns "
+                     "texts, not pairs",
+                     "for pairs import its command, such as `trl dpo --config FILE`, from a file of .sh");
+}
+
 /// Arguments in a file do not say which program they are for: what the words of one alone have does. `data` of a Hub's
 /// name without a word of Transformers' scripts is TRL's, which takes no files.
 TrainerMethod method_of(const Node& config, core::Diagnostics& diagnostics) {
@@ -154,6 +166,7 @@ TrainerMethod method_of(const Node& config, core::Diagnostics& diagnostics) {
     if (in_script("kto")) method.pair_loss = "kto";
     if (is_cpo) method.pair_loss = "cpo";
     if (is_reward) method.pair_loss = "reward";
+    if (method.is_trl() && method.script == nullptr && !method.is_of_pairs) tell_of_sft(config, diagnostics);
   }
   return method;
 }

@@ -133,6 +133,7 @@ TEST_CASE("an instruction has the names of Alpaca, of Dolly or of its set", "[da
       {R"({"q": "Add.", "a": "3"})", ", columns: {instruction: q, output: a}" + kChatml, chat},
       {R"({"q": "Add.", "about": "1 2", "a": "3", "text": "none"})",
        ", columns: {instruction: q, input: about, output: a}", with_input + "3<|im_end|>"},
+      {R"({"input": "Add.", "output": "3"})", ", columns: {instruction: input}", alone + "3<|im_end|>"},
   };
   for (const Case& c : cases) {
     INFO(c.record << c.more);

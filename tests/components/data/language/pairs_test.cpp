@@ -106,6 +106,25 @@ TEST_CASE("a pair is a row of both sequences", "[data][jsonl][pairs]") {
            "rejected": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "c"}]})",
        ", chat_format: chatml", "<|im_start|>user\na<|im_end|>\n<|im_start|>assistant\nb<|im_end|>\n",
        "<|im_start|>user\na<|im_end|>\n<|im_start|>assistant\nc<|im_end|>\n", "b<|im_end|>\n", "c<|im_end|>\n"},
+      // Answers to an instruction, as LLaMA-Factory's converter of Alpaca's form has them: "\n".join(query).
+      {R"({"q": "a", "about": "x", "good": "b", "bad": "c"})",
+       ", chat_format: chatml, columns: {instruction: q, input: about, chosen: good, rejected: bad}",
+       "<|im_start|>user\na\nx<|im_end|>\n<|im_start|>assistant\nb<|im_end|>\n",
+       "<|im_start|>user\na\nx<|im_end|>\n<|im_start|>assistant\nc<|im_end|>\n", "b<|im_end|>\n", "c<|im_end|>\n"},
+      {R"({"instruction": "a", "history": [["d", "e"]], "system": "s", "chosen": "b", "rejected": "c"})",
+       ", chat_format: chatml, columns: {instruction: instruction, chosen: chosen, rejected: rejected}",
+       "<|im_start|>system\ns<|im_end|>\n<|im_start|>user\nd<|im_end|>\n<|im_start|>assistant\ne<|im_end|>\n"
+       "<|im_start|>user\na<|im_end|>\n<|im_start|>assistant\nb<|im_end|>\n",
+       "<|im_start|>system\ns<|im_end|>\n<|im_start|>user\nd<|im_end|>\n<|im_start|>assistant\ne<|im_end|>\n"
+       "<|im_start|>user\na<|im_end|>\n<|im_start|>assistant\nc<|im_end|>\n",
+       "b<|im_end|>\n", "c<|im_end|>\n"},
+      {R"({"instruction": "a", "chosen": "b", "rejected": "c"})",
+       ", columns: {instruction: instruction, chosen: chosen, rejected: rejected}",
+       "Below is an instruction that describes a task. Write a response that appropriately completes the request.\n\n"
+       "### Instruction:\na\n\n### Response:\nb<|im_end|>",
+       "Below is an instruction that describes a task. Write a response that appropriately completes the request.\n\n"
+       "### Instruction:\na\n\n### Response:\nc<|im_end|>",
+       "b<|im_end|>", "c<|im_end|>"},
   };
   for (const Case& c : cases) {
     INFO(c.record);

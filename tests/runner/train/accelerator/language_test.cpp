@@ -214,6 +214,12 @@ TEST_CASE("packed and padded rows train on another device", "[.][accelerator]") 
                    {"eval.metrics=[rouge, bleu]", "eval.generate={max_new_tokens: 6}"}});
   cases.push_back({"packed conversations", of_texts("chat.jsonl", ", chat_format: chatml, packing: true")});
   cases.push_back({"a stream", of_texts("chat.jsonl", ", chat_format: chatml"), {"data.train.streaming=true"}});
+  const std::string one = "{type: jsonl, path: DIR/chat.jsonl, max_seq_len: 48, chat_format: chatml, streaming: true";
+  cases.push_back(
+      {"a mix of streams", kLlama +
+                               std::string("tokenizer: {type: file, path: DIR/tokenizer.json}\nloss: cross_entropy\n"
+                                           "data: {train: {type: concat, weights: [2, 1], stopping: all, sets: [") +
+                               one + ", packing: true}, " + one + ", packing: true, shuffle_buffer: 2}]}}"});
   check_all(cases);
 }
 

@@ -5,6 +5,7 @@
 #include <initializer_list>
 #include <iterator>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -12,6 +13,7 @@
 
 #include "runner/cli/group/import/launch/foreign_file.h"
 #include "runner/cli/group/import/launch/launcher.h"
+#include "runner/cli/group/import/launch/visible_gpus.h"
 #include "runner/core/text/text.h"
 #include "runner/core/text/utf8.h"
 #include "runner/words/table.h"
@@ -428,6 +430,15 @@ bool is_launcher(const Word& word) {
                     "torch.distributed.launch", "accelerate.commands.launch", "deepspeed.launcher.runner"});
 }
 
+/// Whether what stands in front of the script starts a process for each GPU that it sees, unless it is told a number.
+bool starts_by_gpus(std::span<const Word> before) {
+  return std::any_of(before.begin(), before.end(), [](const Word& word) {
+    const std::string program = program_of(word);
+    const bool is_torchrun = is_any_of(program, {"torchrun", "torch.distributed.run", "torch.distributed.launch"});
+    return (is_launcher(word) && !is_torchrun) || is_any_of(program, kPrograms);
+  });
+}
+
 /// Whether a command says more than the script: options, a file of arguments or a launcher.
 bool has_arguments(const Words& command, Words::const_iterator script) {
   const bool is_launched = std::any_of(command.begin(), script, is_launcher);
@@ -473,7 +484,7 @@ class Reader {
       ++word;
     }
     Node launcher = read_launcher({words.begin(), script}, source_, diagnostics_);
-    add_environment(command.environment, launcher);
+    add_environment(command.environment, starts_by_gpus({words.begin(), script}), launcher);
     if (!launcher.entries().empty()) config.set(kLauncher, std::move(launcher), at(words.front()));
     const auto options = std::find_if(word, words.end(), is_option);
     is_alone_ = options == words.end() && std::distance(script, options) == 2;
@@ -494,10 +505,11 @@ class Reader {
     return location;
   }
 
-  /// What Accelerate reads of the environment; the launcher's flags go before.
-  void add_environment(const std::map<std::string, Word>& environment, Node& launcher) {
+  /// What Accelerate and CUDA read of the environment; the launcher's flags go before.
+  void add_environment(const std::map<std::string, Word>& environment, bool counts_gpus, Node& launcher) {
     constexpr std::string_view kPrefix = "ACCELERATE_";
     for (const auto& [name, word] : environment) {
+      if (name == "CUDA_VISIBLE_DEVICES") take_visible_gpus(word.text, counts_gpus, at(word), launcher, diagnostics_);
       if (!name.starts_with(kPrefix)) continue;
       const std::string key = core::lower(name.substr(kPrefix.size()));
       if (words::find(words::table_of("accelerate").words, key) == nullptr) {

@@ -101,7 +101,7 @@ TEST_CASE("sets of different kinds are not joined", "[selection]") {
   const Folder folder;
   CHECK(build_data("{type: concat, sets: [" + records("a.jsonl") + ", " + records("b.jsonl", ", packing: true") + "]}")
             .messages ==
-        "data.yaml:1:1: error: data.train: set 2 has position_ids, and the first has not\n"
+        "data.yaml:1:100: error: data.train: set 2 has position_ids, and the first has not\n"
         "  hint: give both packing: true, or none\n");
 }
 
@@ -109,8 +109,8 @@ TEST_CASE("streamed samples are not numbered", "[selection]") {
   const Folder folder;
   const std::string of = "{type: subset, samples: 1, of: ";
   CHECK(build_data(of + records("a.jsonl", ", streaming: true") + "}").messages ==
-        "data.yaml:1:119: error: data.train is streamed, and concat and subset number their samples\n"
-        "  hint: leave streaming out, or list all files in the path of one streamed set\n");
+        "data.yaml:1:119: error: data.train is streamed, and subset and fold number their samples\n"
+        "  hint: remove streaming, or use the set as it is\n");
 }
 
 TEST_CASE("a subset has the first samples, or some at random", "[selection]") {

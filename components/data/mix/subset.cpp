@@ -11,7 +11,7 @@
 
 #include "components/data/block_location.h"
 #include "components/data/data.h"
-#include "components/data/selection.h"
+#include "components/data/mix/selection.h"
 #include "components/data/text_utils.h"
 #include "generated/data/subset.h"
 

@@ -1,4 +1,4 @@
-#include "components/data/language/recipe_tokenizer.h"
+#include "components/data/recipe_tokenizer.h"
 
 namespace components::data {
 
