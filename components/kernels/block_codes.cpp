@@ -69,7 +69,8 @@ constexpr CodeTable table_of(bool is_signed) {
     const float nearest = cell == 0 ? 0.0F : std::bit_cast<float>(first);
     const float farthest = is_last ? std::numeric_limits<float>::max() : std::bit_cast<float>(first | kLowBits);
     table.cells[static_cast<std::size_t>(cell)] = cell_of(table.bounds, nearest, farthest, false);
-    table.cells[static_cast<std::size_t>(cell + kCellsOfSign)] = cell_of(table.bounds, -nearest, -farthest, true);
+    table.cells[static_cast<std::size_t>(cell) + CodeTable::kCellsOfSign] =
+        cell_of(table.bounds, -nearest, -farthest, true);
   }
   return table;
 }
