@@ -195,9 +195,7 @@ class Layer final : public block::BasicBlock {
 
   void set_training(bool training) override {
     BasicBlock::set_training(training);
-    for (const part::NamedLinear& named : linears()) {
-      for (const auto& term : named.linear->all_terms()) term->set_training(training);
-    }
+    for (const part::NamedLinear& named : linears()) named.linear->set_training(training);
   }
 
   /// Without the products of adapters, which are small beside the layers' own.

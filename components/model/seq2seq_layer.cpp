@@ -157,9 +157,7 @@ class Seq2SeqLayer final : public block::BasicBlock {
 
   void set_training(bool training) override {
     BasicBlock::set_training(training);
-    for (const part::NamedLinear& named : linears()) {
-      for (const auto& term : named.linear->all_terms()) term->set_training(training);
-    }
+    for (const part::NamedLinear& named : linears()) named.linear->set_training(training);
   }
 
   /// As if source and target were equally long.

@@ -26,6 +26,11 @@ at::Tensor Linear::forward(const at::Tensor& x) const {
   return y;
 }
 
+void Linear::set_training(bool training) {
+  product_->set_training(training);
+  for (const auto& term : terms_) term->set_training(training);
+}
+
 double Linear::flops() const {
   return 2.0 * static_cast<double>(product_->in()) * static_cast<double>(product_->out());
 }

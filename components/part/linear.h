@@ -36,6 +36,7 @@ class Linear {
   /// Whoever computes x W^T by itself adds these, in order. None while they are left out.
   const std::vector<std::shared_ptr<LinearTerm>>& terms() const;
   const std::vector<std::shared_ptr<LinearTerm>>& all_terms() const { return terms_; }
+  void set_training(bool training);
   void add_term(std::shared_ptr<LinearTerm> term) { terms_.push_back(std::move(term)); }
   /// Whether forward passes compute the layer without its terms. Between two passes only.
   void leave_out_terms(bool leave_out) { leaves_out_ = leave_out; }

@@ -61,6 +61,7 @@ class Product {
   /// Rows [first, first + count) of W as products of that type read them: a view or a copy.
   virtual at::Tensor weight(std::int64_t first, std::int64_t count, bool bf16) const = 0;
 
+  virtual void set_training(bool /*training*/) {}
   /// Whether W is kept in fewer than 16 bits, and is no parameter.
   virtual bool is_quantized() const { return false; }
   virtual std::int64_t bytes() const = 0;  ///< that W takes

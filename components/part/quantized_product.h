@@ -22,8 +22,11 @@ struct QuantizedForm {
 
 constexpr std::int64_t kBlockOfFourBits = 64;  ///< numbers that share a scale
 
+class QuantizedMatrix;
+
 /// A product with a frozen weight in 4 or 8 bits, in bitsandbytes' forms: nothing keeps it in another one. What is
-/// multiplied is made from it in pieces that a cache holds.
+/// multiplied is made from it in pieces that a cache holds. Outside of a training x is rounded to 8 bits beside a
+/// weight in 8 bits, as LLM.int8() does; in one it is not, as bitsandbytes has it on CPUs.
 ///
 /// Source  Dettmers et al. 2022, LLM.int8(); Dettmers et al. 2023, QLoRA; bitsandbytes 0.50
 class QuantizedProduct final : public Product {
@@ -45,14 +48,20 @@ class QuantizedProduct final : public Product {
   at::Tensor rows(const at::Tensor& x_NI) const override;
   at::Tensor weight(std::int64_t first, std::int64_t count, bool bf16) const override;
 
+  /// forward() without bias, below autograd.
+  at::Tensor multiplied(const at::Tensor& x) const;
+
+  void set_training(bool training) override { is_training_ = training; }
   bool is_quantized() const override { return true; }
   std::int64_t bytes() const override;
   void fill(const at::Tensor& weight_OI) override;
   void move_to(const c10::Device& device) override;
 
  private:
-  class Matrix;  ///< one of the joined layers
   class Backward;
+
+  bool rounds_input() const { return form_.kind == QuantizedForm::Kind::kInt8 && !is_training_; }
+  at::Tensor int8_rows(const at::Tensor& x_NI) const;  ///< of 8 bits: [N, O] float32
 
   /// Calls `f(first, piece)` for pieces [rows, I] of W from its row `first` on, in the type of products, one after the
   /// other in the same memory.
@@ -61,8 +70,9 @@ class QuantizedProduct final : public Product {
 
   QuantizedForm form_;
   std::int64_t out_, in_;
-  std::vector<Matrix> matrices_;
+  std::vector<std::unique_ptr<QuantizedMatrix>> matrices_;  ///< of the joined layers
   std::uint32_t fills_ = 0;
+  bool is_training_ = true;
 };
 
 }  // namespace components::part

@@ -428,7 +428,7 @@ class Matcher {
       }
     }
     if (lacking.empty()) return;
-    error("quantization keeps " + list_text(lacking) + " in 4 bits, and " + weights_.source + " does not give " +
+    error("quantization keeps " + list_text(lacking) + " in fewer bits, and " + weights_.source + " does not give " +
               (lacking.size() == 1 ? "it" : "them"),
           "name the layers in quantization.llm_int8_skip_modules: others begin as they are drawn");
   }

@@ -24,7 +24,8 @@ and of the cases of PREFERENCES
 
 and of the cases of QUANTIZED
 
-  quantized.safetensors  the same as expected.safetensors, on weights that bitsandbytes keeps in 4 bits
+  quantized.safetensors  the same as expected.safetensors, on weights that bitsandbytes keeps in 4 bits;
+                         quantized8.safetensors in 8, with `in_use`, the logits outside of a training
 
 in float32. The configuration's base_model_name_or_path is the folder of the model, from here.
 """
@@ -101,8 +102,7 @@ def seed_of(case):
 def base_model(name, quantized=None):
     more = {}
     if quantized is not None:
-        fields = {"load_in_4bit": True, "bnb_4bit_compute_dtype": torch.float32, **quantized}
-        more["quantization_config"] = BitsAndBytesConfig(**fields)
+        more["quantization_config"] = BitsAndBytesConfig(**quantized)
     model = head_of(name).from_pretrained(f"models/{name}", dtype=torch.float32, attn_implementation="eager", **more)
     model.config.use_cache = False
     return model
@@ -131,6 +131,11 @@ def write_adapter(case, folder):
 def expected_results(case, folder, quantized=None):
     base, _ = CASES[case]
     model = PeftModel.from_pretrained(base_model(base, quantized), folder, is_trainable=True).train()
+    in_use = {}
+    if quantized and "load_in_8bit" in quantized:
+        with torch.no_grad():
+            in_use["in_use"] = model.eval()(**dict(read_batches(MODELS / base / "ids.jsonl"))["unpadded"]).logits
+        model.train()
     for name in BESIDE.get(case, {}):
         model.load_adapter(folder / name, name, is_trainable=True)
     if case in BESIDE:
@@ -147,7 +152,7 @@ def expected_results(case, folder, quantized=None):
             results = {"logits": output.logits.detach(), "loss": output.loss.detach()}
             results |= {f"grad/{name}": weight.grad.clone() for name, weight in trained.items()}
         optimizer.step()
-    return results | {f"after/{name}": weight.detach().clone() for name, weight in trained.items()}
+    return results | in_use | {f"after/{name}": weight.detach().clone() for name, weight in trained.items()}
 
 
 def completion_logps(model, ids):
@@ -178,8 +183,8 @@ def preference_results(case, folder):
 def files_of(case, folder):
     """What is computed, by the name of its file."""
     files = {"expected.safetensors": expected_results(case, folder)}
-    if case in QUANTIZED:
-        files["quantized.safetensors"] = expected_results(case, folder, QUANTIZED[case])
+    for name, fields in QUANTIZED.get(case, {}).items():
+        files[f"{name}.safetensors"] = expected_results(case, folder, fields)
     if case in PREFERENCES:
         files["preferences.safetensors"] = preference_results(case, folder)
     return files

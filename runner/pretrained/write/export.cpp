@@ -329,7 +329,7 @@ class Writer {
     const Node* quantization = request_.resolved.find("quantization");
     if (request_.merge && quantization != nullptr && !quantization->is_null()) {
       throw RunError(
-          "the adapter was trained on weights in 4 bits, and a merged model has the folder's own",
+          "the adapter was trained on quantized weights, and a merged model has the folder's own",
           "export the adapter without --merge; `roux merge-adapter` adds it to weights in 16 bits, near those "
           "that it was trained on",
           core::kExitUsage);

@@ -1,5 +1,6 @@
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "runner/resolve/rules/rules.h"
 
@@ -12,26 +13,40 @@ bool has_type(const std::string& precision, const std::string& type) {
   return type == "float16" ? precision.starts_with("16") : precision.starts_with("32");
 }
 
+/// Keys of the other way, with the values that say nothing: a recorded recipe has all keys.
+constexpr std::pair<const char*, const char*> kOfFourBits[] = {
+    {"bnb_4bit_quant_type", "fp4"}, {"bnb_4bit_use_double_quant", "false"}, {"bnb_4bit_compute_dtype", "null"}};
+
+void refuse_other(SettledTree& tree, bool is_other, const char* key, const char* idle, const char* of) {
+  const std::string path = std::string("quantization.") + key;
+  const core::Node* value = tree.value(path);
+  if (!is_other || value == nullptr || value->scalar_text() == idle) return;
+  tree.error(path, path + " is of " + of, "remove it");
+}
+
 }  // namespace
 
 void quantization(SettledTree& tree) {
   const core::Node* section = tree.value("quantization");
   if (section == nullptr || !section->is_mapping()) return;
-  if (tree.is_true("quantization.load_in_8bit")) {
-    return tree.error("quantization.load_in_8bit", "roux does not keep weights in 8 bits yet",
-                      "use load_in_4bit: true, with bnb_4bit_quant_type: nf4");
+  const bool in_8 = tree.is_true("quantization.load_in_8bit"), in_4 = tree.is_true("quantization.load_in_4bit");
+  if (in_8 && in_4) {
+    return tree.error("quantization.load_in_8bit", "quantization says both load_in_4bit and load_in_8bit",
+                      "remove one of them");
   }
-  if (!tree.is_true("quantization.load_in_4bit")) {
+  if (!in_8 && !in_4) {
     return tree.error("quantization", "quantization says neither load_in_4bit nor load_in_8bit",
                       "add load_in_4bit: true, or remove quantization");
   }
+  for (const auto& [key, idle] : kOfFourBits) refuse_other(tree, in_8, key, idle, "load_in_4bit");
+  refuse_other(tree, in_4, "llm_int8_threshold", "6.0", "load_in_8bit");
   if (!tree.text("init_from.path") && !tree.was_refused("init_from.path")) {
     tree.error("quantization", "quantization is of trained weights, and init_from names none",
                "add init_from: a folder of Transformers");
   }
   if (const auto exported = tree.text("checkpoint.export"); exported && *exported == "merged") {
     tree.error("checkpoint.export",
-               "checkpoint.export is merged, and an adapter on weights in 4 bits is not merged yet",
+               "checkpoint.export is merged, and an adapter on quantized weights is not merged yet",
                "write export: transformers, which writes the adapter alone");
   }
   const std::optional<std::string> type = tree.text("quantization.bnb_4bit_compute_dtype");

@@ -36,6 +36,12 @@ at::Tensor by_definition(const at::Tensor& weight) {
   return found.view(weight.sizes());
 }
 
+/// The same in 8 bits: of each row, as float16 holds it.
+at::Tensor by_rows(const at::Tensor& weight) {
+  const at::Tensor low = weight.to(at::kHalf).to(at::kFloat), absmax = low.abs().amax({1}, true);
+  return (low * (127.0F / absmax)).round() * absmax / 127.0F;
+}
+
 double distance(const at::Tensor& a, const at::Tensor& b) { return (a - b).abs().max().item<double>(); }
 
 }  // namespace
@@ -62,5 +68,34 @@ TEST_CASE("a product in 4 bits multiplies by the nearest values", "[part][quanti
     at::Tensor low;
     product.in_node(x.to(at::kBFloat16), low, false);
     CHECK(distance(low.to(at::kFloat), y) < 0.02 * y.abs().max().item<double>());
+  }
+}
+
+TEST_CASE("a product in 8 bits rounds both sides, but for large features", "[part][quantization]") {
+  const at::Tensor weight = at::randn({94, 150}), x = at::randn({5, 150});
+  x.select(1, 7).fill_(50.0F);
+  for (const double threshold : {0.0, 6.0}) {
+    CAPTURE(threshold);
+    QuantizedProduct product({.kind = QuantizedForm::Kind::kInt8, .threshold = threshold, .rows = {16, 78}}, 94, 150,
+                             false);
+    product.fill(weight);
+    const at::Tensor expected = by_rows(weight);
+    CHECK(distance(product.weight(0, 94, false), expected) < 1e-6);
+    CHECK(distance(product.forward(x, {}), at::linear(x, expected)) < 1e-3);  // in a training
+    product.set_training(false);
+    at::Tensor read = by_rows(x);
+    if (threshold > 0) {
+      at::Tensor others = x.clone();
+      others.select(1, 7).zero_();
+      read = by_rows(others);
+      read.select(1, 7).copy_(x.select(1, 7));
+    }
+    const at::Tensor y = at::linear(read, expected), dy = at::randn({5, 94});
+    CHECK(distance(product.forward(x, {}), y) < 1e-3);
+    CHECK(distance(product.rows(x), y) < 1e-3);
+    at::Tensor of_node;
+    const auto backward = product.in_node(x, of_node, true);
+    CHECK(distance(of_node, y) < 1e-3);
+    CHECK(distance(backward->to_input(dy), dy.matmul(expected)) < 1e-4);
   }
 }

@@ -1,17 +1,20 @@
-"""The cases of make_adapters.py whose model bitsandbytes keeps in 4 bits."""
+"""The cases of make_adapters.py whose model bitsandbytes keeps in 4 or 8 bits."""
 
 import torch
 
-QUANTIZED = {  # as transformers.BitsAndBytesConfig has it
-    "gpt2-default": {"bnb_4bit_quant_type": "nf4"},
-    "gpt2-dora": {"bnb_4bit_quant_type": "nf4", "bnb_4bit_use_double_quant": True},
-    "llama-all-linear-rslora": {"bnb_4bit_quant_type": "nf4", "bnb_4bit_use_double_quant": True},
-    "llama-default": {"bnb_4bit_quant_type": "fp4"},
-    "phi3-all-linear": {"bnb_4bit_quant_type": "nf4"},
-    "qwen2-dora": {"bnb_4bit_quant_type": "nf4"},
-    "qwen3-default": {"bnb_4bit_quant_type": "fp4"},
-    "bert-tags": {"bnb_4bit_quant_type": "nf4", "llm_int8_skip_modules": ["classifier"]},
-    "t5-all-linear": {"bnb_4bit_quant_type": "nf4"},
+NF4 = {"load_in_4bit": True, "bnb_4bit_quant_type": "nf4", "bnb_4bit_compute_dtype": torch.float32}
+FP4 = NF4 | {"bnb_4bit_quant_type": "fp4"}
+TWICE = NF4 | {"bnb_4bit_use_double_quant": True}
+QUANTIZED = {  # by case and file, as transformers.BitsAndBytesConfig has it
+    "bert-tags": {"quantized": NF4 | {"llm_int8_skip_modules": ["classifier"]}},
+    "gpt2-default": {"quantized": NF4, "quantized8": {"load_in_8bit": True}},
+    "gpt2-dora": {"quantized": TWICE},
+    "llama-all-linear-rslora": {"quantized": TWICE, "quantized8": {"load_in_8bit": True, "llm_int8_threshold": 2.0}},
+    "llama-default": {"quantized": FP4},
+    "phi3-all-linear": {"quantized": NF4},
+    "qwen2-dora": {"quantized": NF4},
+    "qwen3-default": {"quantized": FP4, "quantized8": {"load_in_8bit": True, "llm_int8_threshold": 0.0}},
+    "t5-all-linear": {"quantized": NF4},
 }
 
 

@@ -16,7 +16,10 @@ Forms quantized_forms(const resolve::Recipe& recipe, const components::model::Mo
   const auto& config = *recipe.quantization;
   QuantizedForm form;
   using Type = sections::quantization::Bnb4bitQuantType;
-  form.kind = config.bnb_4bit_quant_type == Type::kNf4 ? QuantizedForm::Kind::kNf4 : QuantizedForm::Kind::kFp4;
+  form.kind = config.load_in_8bit                        ? QuantizedForm::Kind::kInt8
+              : config.bnb_4bit_quant_type == Type::kNf4 ? QuantizedForm::Kind::kNf4
+                                                         : QuantizedForm::Kind::kFp4;
+  form.threshold = config.llm_int8_threshold;
   form.double_quant = config.bnb_4bit_use_double_quant;
   const core::Node& section = recipe.at("quantization");
   Forms forms = components::adapter::quantized_layers(form, *section.find("llm_int8_skip_modules"), on_meta,
@@ -25,7 +28,7 @@ Forms quantized_forms(const resolve::Recipe& recipe, const components::model::Mo
   for (const components::NamedTensor& parameter : on_meta.parameters()) {
     if (!parameter.tensor.requires_grad() || !forms.contains(parameter.name)) continue;
     diagnostics.error(
-        section.location(), "quantization keeps " + parameter.name + " in 4 bits, and it is to be trained",
+        section.location(), "quantization keeps " + parameter.name + " in fewer bits, and it is to be trained",
         recipe.adapters.empty() ? "add adapters: [{type: lora}], which are trained on the quantized weights"
                                 : "remove it from training.train_only, or name its layer in "
                                   "quantization.llm_int8_skip_modules");

@@ -318,6 +318,8 @@ TEST_CASE("adapters and frozen weights train on another device", "[.][accelerato
        kLow},
       {"LoRA on 4 bits", of_ids("llama-grouped") + "\nquantization: {load_in_4bit: true, bnb_4bit_quant_type: nf4, "
                                                    "bnb_4bit_use_double_quant: true}\nadapters: [{type: lora, r: 4}]"},
+      {"LoRA on 8 bits",
+       of_ids("llama-grouped") + "\nquantization: {load_in_8bit: true}\nadapters: [{type: lora, r: 4}]"},
       {"DoRA on 4 bits in bfloat16",
        of_ids("qwen2-default") + "\nquantization: {load_in_4bit: true}\nadapters: [{type: lora, r: 4, use_dora: true}]",
        {"precision=bf16-mixed"},
