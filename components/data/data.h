@@ -165,6 +165,13 @@ struct DecoderIds {
   std::int32_t start = 0, padding = 0;
 };
 
+/// The classes that the model's head tells by its configuration.
+struct ModelClasses {
+  std::vector<std::string> names = {};  ///< in order, as far as they have any
+  std::int64_t count = 0;               ///< 0: its configuration does not say
+  bool is_new_head = false;             ///< init_from.exclude leaves a trained one out
+};
+
 struct Inputs {
   std::string name;                 ///< `train`, `val`, ...
   const runner::core::Node& block;  ///< for locations in messages
@@ -177,10 +184,10 @@ struct Inputs {
   /// The block is that of the training set, and its path names rows to predict: a target is not needed, and not read.
   bool new_rows = false;
   LabelKind labels = LabelKind::kNone;
-  DecoderIds decoder = {};                    ///< of kWritten
-  std::vector<std::string> label_names = {};  ///< of the model's classes, as far as it has any
-  std::vector<std::string> keep = {};         ///< columns that kept_of() returns
-  TokenizerSource tokenizer = nullptr;        ///< no function: the recipe has none
+  DecoderIds decoder = {};  ///< of kWritten
+  ModelClasses model_classes = {};
+  std::vector<std::string> keep = {};   ///< columns that kept_of() returns
+  TokenizerSource tokenizer = nullptr;  ///< no function: the recipe has none
 };
 
 /// Null when `diagnostics` got an error.

@@ -73,7 +73,7 @@ std::shared_ptr<Metric> make_class_score(const std::string& name, ClassScore::Sc
   if (!takes_classes_or_labels(name, inputs)) return nullptr;
   const auto average = average_of(config.average, name, inputs);
   if (!average) return nullptr;
-  return std::make_shared<ClassScore>(name, score, *average, inputs);
+  return std::make_shared<ClassScore>(config.name.value_or(name), score, *average, inputs);
 }
 
 /// 0 where nothing is divided by.

@@ -82,6 +82,7 @@ std::shared_ptr<Metric> make_class_rows(ClassRows::Options options, const Config
   const auto average = average_of(config.average, options.name, inputs);
   if (!average) return nullptr;
   options.average = *average;
+  options.name = config.name.value_or(options.name);
   options.classes = classes_of(inputs);
   options.of_labels = inputs.of_labels;
   options.ignore_index = inputs.ignore_index;

@@ -177,7 +177,7 @@ Seq2SeqOptions seq2seq_of(const StackOptions& stack, const runner::pretrained::F
   options.decoder_start = static_cast<std::int32_t>(facts.integer("decoder_start"));
   options.factor = facts.number("deviation_factor", 1);
   options.stack.deviation = options.factor;  // of a head of its own
-  if (stack.tied && facts.flag("tied_scaled")) {
+  if (facts.flag("tied_scaled")) {
     options.stack.logit_divisor = std::sqrt(static_cast<double>(stack.width));
   }
   return options;

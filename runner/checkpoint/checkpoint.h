@@ -77,6 +77,9 @@ std::int64_t estimate_bytes(const components::model::Model& model, int optimizer
 /// log says so. `prefetched`: files in memory from verification; null reads the files again.
 core::Node load(const std::string& path, TrainState& state, CheckpointPrefetch* prefetched = nullptr);
 
+/// What load() returns, without filling anything.
+core::Node load_counters(const std::string& path);
+
 /// Weights only, with strict names and shapes. `path`: a checkpoint, as for `eval` and `predict`; or a folder with
 /// model.safetensors or its shards, an index, or a safetensors file. Of a checkpoint of adapters the base, too, from
 /// where it was or from `base_elsewhere`.

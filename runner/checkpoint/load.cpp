@@ -199,6 +199,11 @@ Node load(const std::string& path, TrainState& state, CheckpointPrefetch* prefet
   return section(trainer, "counters", trainer_path);
 }
 
+Node load_counters(const std::string& path) {
+  const std::string trainer_path = (fs::path(path) / artifact::kTrainerFile).string();
+  return section(read_trainer(trainer_path), "counters", trainer_path);
+}
+
 void load_weights(const std::string& path, const components::model::Model& model, const std::string& base_elsewhere) {
   std::error_code error;
   const bool folder = fs::is_directory(path, error);

@@ -40,6 +40,7 @@
 #include "runner/train/observe/span_answers.h"
 #include "runner/train/rank_consistency.h"
 #include "runner/train/reference/reference.h"
+#include "runner/train/step/step_reference.h"
 #include "runner/train/strategy/rank_differences.h"
 #include "runner/train/train.h"
 
@@ -338,7 +339,9 @@ class Predictor {
 
   /// Over the values or tokens that count; by a loss that counts none, 0.
   double mean_loss(const components::TensorMap& tensors) const {
-    return loss_.sum(tensors).item<double>() / static_cast<double>(std::max<std::int64_t>(1, loss_.count(tensors)));
+    std::vector<std::int64_t> counts = loss_.counts(tensors);
+    counts.front() = std::max<std::int64_t>(1, counts.front());
+    return components::loss::mean_of(loss_.sums(tensors), counts);
   }
 
   /// What `--return` asks for: of a text its own positions, without the padding.
@@ -528,7 +531,13 @@ std::optional<PredictedSet> predict_checkpoint(const resolve::Recipe& recipe, co
     loaded->options.other_batch = [&](int rank, std::int64_t count) { collector.receive_batch(rank, count); };
   }
   train::predict(*loaded->experiment, *loaded->data, loaded->options,
-                 [&](std::int64_t first, const components::TensorMap& batch) { collector.add_batch(first, batch); });
+                 [&](std::int64_t first, const components::TensorMap& read) {
+                   components::TensorMap batch = read;
+                   if (train::compares_outputs(*loaded->experiment)) {
+                     loaded->experiment->step_reference->add_outputs(batch, loaded->options.autocast, true);
+                   }
+                   collector.add_batch(first, batch);
+                 });
   profile.finish();
   return PredictedSet{samples_read(*loaded, collector.samples()), loaded->data->records(), loaded->data->files()};
 }

@@ -71,11 +71,16 @@ std::string Facts::activation(std::string_view role) const {
 
 std::int64_t Facts::labels() const {
   constexpr std::int64_t kUsual = 2;
+  const std::int64_t stated = stated_labels();
+  return stated > 0 ? stated : kUsual;
+}
+
+std::int64_t Facts::stated_labels() const {
   if (const Node* names = config_.find("id2label"); names != nullptr && names->is_mapping()) {
     return static_cast<std::int64_t>(names->entries().size());
   }
   const Node* count = config_.find("num_labels");
-  return count != nullptr && count->is_integer() ? count->as_integer() : kUsual;
+  return count != nullptr && count->is_integer() ? count->as_integer() : 0;
 }
 
 std::int64_t Facts::longest_text(std::int64_t positions) const {

@@ -41,6 +41,7 @@ class Facts {
 
   /// Classes of a head for them that the configuration has; 2 where it says nothing, as in Transformers.
   std::int64_t labels() const;
+  std::int64_t stated_labels() const;  ///< the same; 0 where it says nothing
   /// The most ids of a text, of a model with that many positions: fewer where they are counted from behind the
   /// padding's id.
   std::int64_t longest_text(std::int64_t positions) const;

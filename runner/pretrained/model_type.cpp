@@ -83,9 +83,13 @@ ModelType read_table(const Node& table, const Node& common) {
   type.roles = *table.find("roles");
   type.adapter_targets = texts(table.find("adapter_targets"));
   type.ignored = texts(table.find("ignored"));
-  if (const Node* ends = table.find("old_ends")) {
-    for (const Node::Entry& end : ends->entries()) type.old_ends.emplace_back(end.key, end.value.as_string());
-  }
+  const auto take_ends = [&table](const char* key, std::vector<std::pair<std::string, std::string>>& all) {
+    const Node* ends = table.find(key);
+    if (ends == nullptr) return;
+    for (const Node::Entry& end : ends->entries()) all.emplace_back(end.key, end.value.as_string());
+  };
+  take_ends("old_ends", type.old_ends);
+  take_ends("memory_ends", type.memory_ends);
   type.metadata = texts(common.find("metadata"));
   take_fields(table, type);  // what a type says itself goes before
   take_fields(common, type);
@@ -200,6 +204,13 @@ std::string ModelType::head_of_class(std::string_view architecture_name) const {
     return one.architecture == architecture_name && one.name != kEmbedding;
   });
   return at != heads.end() ? at->name : "";
+}
+
+std::string ModelType::memory_name(const std::string& name) const {
+  for (const auto& [of_file, of_memory] : memory_ends) {
+    if (name.ends_with(of_file)) return name.substr(0, name.size() - of_file.size()) + of_memory;
+  }
+  return name;
 }
 
 std::string ModelType::own_name(std::string_view name) const {

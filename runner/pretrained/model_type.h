@@ -74,6 +74,8 @@ struct ModelType {
   std::vector<std::string> not_quantized;    ///< last parts of layers that keep their type there (Transformers)
   std::vector<WeightRule> weights;
   std::vector<std::pair<std::string, std::string>> old_ends;  ///< of names, now and in older files
+  std::vector<std::pair<std::string, std::string>>
+      memory_ends;                   ///< of names, in files and in memory where these differ
   std::vector<std::string> ignored;  ///< tensors of a file that are not taken: roux computes them
   std::vector<Field> fields;
   std::vector<std::string> metadata;  ///< fields that say nothing of the model; `*` stands for any text
@@ -94,6 +96,8 @@ struct ModelType {
   bool has_own_head() const { return !head.empty() && !is_language_model() && head != kEmbedding; }
   /// The name that the class has for a tensor of a file, which was saved with the head or without it.
   std::string own_name(std::string_view name) const;
+  /// What the class calls a tensor of a file in memory, an expert's aside.
+  std::string memory_name(const std::string& name) const;
 };
 
 /// Null for a type that roux does not know, or without that head. Without a name it is the head that a configuration

@@ -110,7 +110,11 @@ std::string list_hint(const Node& given, const Property& property) {
     for (const Node& item : list.items()) text += (text.empty() ? "" : ", ") + item.scalar_text();
     return "write a list, such as [" + text + "]";
   };
-  if (count <= 1) return "write a list, such as [" + given.scalar_text() + "]";
+  if (count <= 1) {
+    std::string text = given.scalar_text();
+    for (std::size_t at = text.find(' '); at != std::string::npos; at = text.find(' ', at + 2)) text.insert(at, ",");
+    return "write a list, such as [" + text + "]";
+  }
   std::vector<Node> models = property.examples;
   if (property.default_value) models.insert(models.begin(), *property.default_value);
   for (const Node& model : models) {

@@ -56,4 +56,13 @@ std::vector<std::string> label_names_of(const Node& config) {
   return names;
 }
 
+std::int64_t label_count_of(const Node& model) {
+  const std::string head = label_head_of(model);
+  const Node* config = head.empty() ? nullptr : model.find("config");
+  const Node* count = model.find("num_labels");
+  if (config == nullptr || !config->is_mapping() || (count != nullptr && !count->is_null())) return 0;
+  const pretrained::ModelType& type = pretrained::model_type_of_config(*config);
+  return type.head == head ? pretrained::Facts(type, *config).stated_labels() : 0;
+}
+
 }  // namespace runner::resolve

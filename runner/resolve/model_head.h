@@ -28,4 +28,8 @@ std::string problem_type_of(const core::Node& model);
 /// Names of the classes that a configuration has, in order; empty where it has none but Transformers' `LABEL_0`.
 std::vector<std::string> label_names_of(const core::Node& config);
 
+/// How many classes the configuration of a recipe's model says that its head tells, where it is of the same head; 0: it
+/// does not say, or the recipe does by `num_labels`.
+std::int64_t label_count_of(const core::Node& model);
+
 }  // namespace runner::resolve

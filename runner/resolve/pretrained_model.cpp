@@ -8,6 +8,7 @@
 #include <string>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "runner/hub/name.h"
 #include "runner/hub/web_file.h"
@@ -17,6 +18,7 @@
 #include "runner/pretrained/folder_writer.h"
 #include "runner/pretrained/model_type.h"
 #include "runner/pretrained/sentence_folder.h"
+#include "runner/pretrained/separate_head.h"
 #include "runner/resolve/model_head.h"
 
 namespace runner::resolve {
@@ -118,12 +120,20 @@ void refuse_reward(Node& model, Diagnostics& diagnostics) {
   *head = Node::string(pretrained::kSequenceClassification, head->location());  // so that nothing else refuses it
 }
 
+/// Whether a model of some type has a head of that name; validation refuses others with what is meant.
+bool is_head(const Node& head) {
+  const std::vector<std::string> types = pretrained::model_types();
+  return std::any_of(types.begin(), types.end(), [&head](const std::string& type) {
+    return pretrained::find_model_type(type)->has_head(head.as_string());
+  });
+}
+
 /// Gives `model.head` what `init_from.head` says.
 void take_head(Node& recipe, Node* model, Diagnostics& diagnostics) {
   if (model != nullptr) refuse_reward(*model, diagnostics);
   const Node* source = recipe.find("init_from");
   const Node* head = source != nullptr && source->is_mapping() ? source->find("head") : nullptr;
-  if (head == nullptr || !head->is_string()) return;
+  if (head == nullptr || !head->is_string() || (!is_reward(recipe) && !is_head(*head))) return;
   if (model == nullptr) {
     diagnostics.error(head->location(), "init_from.head is set, but the model is none of Transformers",
                       "name a folder of Transformers, or remove it");
@@ -174,7 +184,7 @@ std::optional<std::int64_t> take_sentence_folder(const Node& source, Node& model
 /// Whether the model ends with something that can be trained.
 void check_head(const Node& model, const Node& config, Diagnostics& diagnostics) {
   const Node* head = model.find("head");
-  if (head != nullptr && !head->is_string()) head = nullptr;
+  if (head != nullptr && (!head->is_string() || !is_head(*head))) head = nullptr;
   const auto found = pretrained::check_head(config, head != nullptr ? head->as_string() : "");
   const Node& at = head != nullptr ? *head : model;
   if (!found) diagnostics.error(at.location(), found.failure().message, found.failure().hint);
@@ -316,6 +326,7 @@ void complete_pretrained(Node& recipe, Diagnostics& diagnostics) {
   if (config == nullptr || config->is_null()) {
     if (of_folder.empty()) return;  // validation says that it is missing
     checked = pretrained::read_config(of_folder, diagnostics);
+    if (checked) pretrained::settle_separate_head(source->as_string(), *checked);
     if (checked) checked->add_history({"init_from: " + of_folder, core::Origin::kSettled});
   } else {
     checked = config->is_string() ? read_named(*config, diagnostics) : pretrained::check_config(*config, diagnostics);

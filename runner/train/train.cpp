@@ -399,7 +399,7 @@ class Training {
       experiment_->base = checkpoint::base_of(*init_, *experiment_->model);
       if (is_first_ && experiment_->base != nullptr) experiment_->base->checksum();  // of what was read now
     }
-    if (start_.checkpoint.empty()) load_adapters(*experiment_);
+    start_.checkpoint.empty() ? load_adapters(*experiment_) : check_teacher(*experiment_, start_.checkpoint);
     if (is_first_) {
       const std::string there = start_.resume ? start_.resume->run_dir + "/checkpoints" : "";
       check_room(*experiment_, there.empty() ? recipe_.output_dir : there, there, request_.smoke);

@@ -82,6 +82,7 @@ CASES = {
     "mixtral-attention": ("mixtral-balanced", {"r": 4, "lora_alpha": 16, "target_modules": ["q_proj", "v_proj"]}),
     "qwen3_moe-attention": ("qwen3_moe-sparse", {"r": 4, "target_modules": ["q_proj", "k_proj", "v_proj", "o_proj"],
                                                  "use_dora": True}),
+    "mixtral-router": ("mixtral-default", {"r": 4, "target_modules": ["q_proj"], "modules_to_save": ["gate"]}),
 }
 TASKS = {"texts": "SEQ_CLS", "tags": "TOKEN_CLS"}  # by the head of the model's case
 BESIDE = {  # more adapters of a case, each in a folder of its name

@@ -125,7 +125,10 @@ Result<std::vector<std::string>> label_texts(const Node& label, LabelKind kind, 
 }
 
 LabelTable::LabelTable(LabelKind kind, const Inputs& inputs)
-    : kind_(kind), of_model_(inputs.label_names), reads_none_(inputs.new_rows) {
+    : kind_(kind),
+      of_model_(inputs.model_classes.names),
+      count_of_model_(inputs.model_classes.count),
+      reads_none_(inputs.new_rows) {
   if (inputs.train == nullptr) return;
   const TensorSpec& target = inputs.train->signature().at(kTarget);
   numbers_of_train_ = target.shape.size() > 1 && target.shape.back() > 0 ? target.shape.back() : 0;
@@ -168,7 +171,13 @@ std::optional<Failure> LabelTable::take_class(const std::string& label, std::int
 /// All records have as many values.
 std::optional<Failure> LabelTable::take_row(std::vector<float> row) {
   const auto width = static_cast<std::int64_t>(row.size());
-  const std::int64_t wanted = numbers_of_train_ > 0 ? numbers_of_train_ : rows_.empty() ? width : std::ssize(rows_[0]);
+  // A list that is empty says of several classes that the record has none.
+  const auto first = std::find_if(rows_.begin(), rows_.end(), [this](const std::vector<float>& other) {
+    return kind_ != LabelKind::kClasses || !other.empty();
+  });
+  const std::int64_t wanted = numbers_of_train_ > 0  ? numbers_of_train_
+                              : first == rows_.end() ? width
+                                                     : std::ssize(*first);
   if (width != wanted) {
     return Failure{"the label has " + counted_large(width, "value", "values") + ", and " +
                        (numbers_of_train_ > 0 ? "those of data.train have " : "that of the first record has ") +
@@ -223,7 +232,8 @@ void LabelTable::finish() {
     count_ = numbers_of_train_ > 0 ? numbers_of_train_ : rows_.empty() ? 0 : std::ssize(rows_.front());
     return;
   }
-  const bool in_rows = kind_ == LabelKind::kClasses && labels_.empty();
+  const bool has_labels = any();  // without one it is not known how classes are written
+  const bool in_rows = kind_ == LabelKind::kClasses && has_labels && labels_.empty();
   const std::vector<std::string>* known = !of_train_.empty() ? &of_train_ : nullptr;
   if (known == nullptr && !of_model_.empty() && !in_rows && has_all(of_model_, labels_)) known = &of_model_;
   if (known != nullptr) {
@@ -233,8 +243,9 @@ void LabelTable::finish() {
     std::sort(names_.begin(), names_.end());
   }
   count_ = std::ssize(names_);
+  if (kind_ == LabelKind::kClasses && !has_labels && known == nullptr) count_ = numbers_of_train_;
   if (in_rows && !rows_.empty()) {
-    count_ = std::ssize(rows_.front());
+    for (const std::vector<float>& row : rows_) count_ = std::max(count_, std::ssize(row));
     if (count_ == std::ssize(of_model_)) names_ = of_model_;
   }
   for (const std::string& label : labels_) {
@@ -243,6 +254,22 @@ void LabelTable::finish() {
     classes_.push_back(static_cast<std::int32_t>(number));
     if (names_.empty()) count_ = std::max(count_, number + 1);
   }
+  if (names_.empty() && !labels_.empty()) count_ = std::max(count_, count_of_model_);
+}
+
+bool LabelTable::any() const {
+  return !labels_.empty() || std::any_of(rows_.begin(), rows_.end(), [](const auto& row) { return !row.empty(); });
+}
+
+std::vector<std::string> LabelTable::absent() const {
+  std::vector<std::string> all;
+  if (!names_.empty() || kind_ != LabelKind::kClass || count_of_model_ > 0) return all;
+  std::vector<bool> is_there(static_cast<std::size_t>(count_));
+  for (const std::int32_t number : classes_) is_there[static_cast<std::size_t>(number)] = true;
+  for (std::size_t i = 0; i < is_there.size(); ++i) {
+    if (!is_there[i]) all.push_back(std::to_string(i));
+  }
+  return all;
 }
 
 std::int64_t LabelTable::numbers_each() const {

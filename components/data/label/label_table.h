@@ -45,6 +45,9 @@ class LabelTable {
   /// Of each record [numbers_each()]: its class, 1 for each class that it has, or its values. Nothing of tags.
   std::vector<float> numbers() const;
   std::int64_t numbers_each() const;
+  bool any() const;  ///< whether a record has a label
+  /// The numbers of classes that no record has, of those whose count these records alone say.
+  std::vector<std::string> absent() const;
   const std::vector<std::string>& names() const { return names_; }  ///< of the classes; empty where they are numbers
   std::int64_t class_count() const { return count_; }
   /// The target of a batch where it is numbers of each record.
@@ -57,6 +60,7 @@ class LabelTable {
 
   LabelKind kind_;
   std::vector<std::string> of_train_, of_model_;  ///< names of classes
+  std::int64_t count_of_model_ = 0;               ///< of its classes; 0: it does not say
   std::int64_t numbers_of_train_ = 0;             ///< of each record of the training set
   bool reads_none_;                               ///< rows to predict have no labels
   std::map<std::string, std::int32_t> places_;

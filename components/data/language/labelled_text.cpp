@@ -64,6 +64,8 @@ struct LabelledTextEncoder::Fields {
     const bool tags = kind == LabelKind::kTags;
     Fields fields{columns.text, columns.text_pair, columns.label};
     const auto missing = [&](const std::string& what, const char* column) {
+      if (object.find(what) != nullptr)
+        return Failure{what + " is null", "give it a value, or leave such records out: on_bad_record: skip"};
       const bool is_pair = has(object, "chosen") && has(object, "rejected");
       return Failure{what + " is missing: " + fields_of(object),
                      is_pair ? "write loss: reward, by which a head of one value learns pairs"

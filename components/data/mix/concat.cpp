@@ -67,7 +67,7 @@ Sets built(const Config& config, const Inputs& inputs) {
                      inputs.new_rows,
                      inputs.labels,
                      inputs.decoder,
-                     inputs.label_names,
+                     inputs.model_classes,
                      inputs.keep,
                      inputs.tokenizer};
     if (std::shared_ptr<Dataset> set = build(config.sets[i], own)) sets.push_back(std::move(set));

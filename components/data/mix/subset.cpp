@@ -50,9 +50,9 @@ std::vector<std::int64_t> drawn(std::int64_t count, std::int64_t size, std::uint
 }  // namespace
 
 std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
-  const Inputs own{inputs.name,    config.of,          inputs.diagnostics, inputs.header_only,
-                   inputs.train,   inputs.seed,        inputs.new_rows,    inputs.labels,
-                   inputs.decoder, inputs.label_names, inputs.keep,        inputs.tokenizer};
+  const Inputs own{inputs.name, config.of,       inputs.diagnostics, inputs.header_only, inputs.train,
+                   inputs.seed, inputs.new_rows, inputs.labels,      inputs.decoder,     inputs.model_classes,
+                   inputs.keep, inputs.tokenizer};
   std::shared_ptr<Dataset> set = build(config.of, own);
   if (set == nullptr || !is_counted(*set, own)) return nullptr;
   const auto count = count_of(config, set->size(), inputs);

@@ -19,6 +19,7 @@
 #include "components/tensor/tensor_spec.h"
 #include "runner/core/error.h"
 #include "runner/core/platform/parallel.h"
+#include "runner/core/text/text.h"
 
 namespace components::data {
 namespace {
@@ -77,7 +78,7 @@ class Reader {
           options_.too_long == LongRecord::kDrop ? "use too_long: cut, or more lines" : "use more lines");
       return {};
     }
-    if (labels_) take_labels();
+    if (labels_ && !take_labels()) return {};
     warn_of_targets();
     read_.account = {.records = counts.records,
                      .cut = ledger_.cut(),
@@ -170,21 +171,51 @@ class Reader {
     keep(record, labelled);
   }
 
-  /// A head was trained for other classes.
-  void warn_of_other_labels() {
-    if (inputs_.train != nullptr || inputs_.label_names.empty() || labels_->names().empty()) return;
-    if (labels_->names() == inputs_.label_names) return;
-    inputs_.diagnostics.warning(split_or_path(),
-                                "data." + inputs_.name + " has labels that the model does not have: its own are " +
-                                    labels_text(labels_->names()) + ", and the model's " +
-                                    labels_text(inputs_.label_names),
-                                "use the model's names; or a new head: init_from.exclude: \"head.*\"");
+  /// False, and an error, without a label, or where a head was trained for other classes of which some are these. With
+  /// another number of them it begins at random. With the same its rows would be those of other classes, as by a name
+  /// that is misspelt.
+  bool accepts_labels() {
+    if (inputs_.train == nullptr && !inputs_.new_rows && options_.labels == LabelKind::kClasses && !labels_->any()) {
+      inputs_.diagnostics.error(split_or_path(), "no record of data." + inputs_.name + " has a label",
+                                "name the field of the classes: columns: {label: FIELD}, or add records with labels");
+      return false;
+    }
+    const ModelClasses& model = inputs_.model_classes;
+    const std::vector<std::string>& own = labels_->names();
+    if (inputs_.train != nullptr || model.is_new_head || model.names.empty() || own.empty()) return true;
+    if (own == model.names) return true;
+    const std::string what = "data." + inputs_.name + " has labels that the model does not have: its own are " +
+                             labels_text(own) + ", and the model's " + labels_text(model.names);
+    if (own.size() != model.names.size()) {
+      inputs_.diagnostics.warning(split_or_path(), what, "");
+      return true;
+    }
+    const bool shares = std::any_of(own.begin(), own.end(), [&](const std::string& name) {
+      return std::find(model.names.begin(), model.names.end(), name) != model.names.end();
+    });
+    const std::string hint = "use the model's names; or a new head: init_from.exclude: \"head.*\"";
+    shares ? inputs_.diagnostics.error(split_or_path(), what, hint)
+           : inputs_.diagnostics.warning(split_or_path(), what, hint);
+    return !shares;
   }
 
-  /// Makes classes of the places of labels, and the target of all of them.
-  void take_labels() {
+  /// Numbers are classes from 0 on, which stars from 1 to 5 are not.
+  void tell_absent() {
+    if (inputs_.train != nullptr || inputs_.new_rows) return;
+    const std::vector<std::string> absent = labels_->absent();
+    if (absent.empty()) return;
+    inputs_.diagnostics.notice(split_or_path(),
+                               "no record of data." + inputs_.name + " has the class " +
+                                   runner::core::joined_first(absent, 5) + ", of the " +
+                                   std::to_string(labels_->class_count()) + " from 0 to the largest",
+                               "write the labels as numbers from 0, or as names, unless other data have that class");
+  }
+
+  /// Makes classes of the places of labels, and the target of all of them. False when an error was reported.
+  bool take_labels() {
     labels_->finish();
-    warn_of_other_labels();
+    if (!accepts_labels()) return false;
+    tell_absent();
     for (const Stored& stored : read_.sequences) {
       std::int32_t* const target = read_.values.data() + stored.at + stored.length;
       for (std::int64_t i = 0; i < stored.outputs; ++i) {
@@ -196,6 +227,7 @@ class Reader {
     read_.class_count = labels_->class_count();
     if (options_.labels != LabelKind::kTags) read_.label_target = labels_->target();
     read_.class_names = labels_->names();
+    return true;
   }
 
   /// Each window of a question is a sequence.

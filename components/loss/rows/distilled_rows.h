@@ -19,7 +19,7 @@ struct DistillOptions {
 
 struct DistilledSums {
   at::Tensor sum;    ///< scalar, float32, differentiable
-  at::Tensor parts;  ///< [2] float64: of the teacher's part and of the targets', neither weighted
+  at::Tensor parts;  ///< [2] float64: `T^2 KL` and the cross entropy, without `alpha`
 };
 
 /// The sum over rows of `alpha T^2 KL(teacher || student)`, of the softmax of logits / T, and of `1 - alpha` times the

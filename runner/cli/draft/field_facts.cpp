@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <utility>
 
 namespace runner::cli {
 namespace {
@@ -12,7 +14,9 @@ bool is_bound(const std::string& tag) { return tag == "O" || tag.starts_with("B-
 
 void add_list(FieldFacts& field, const std::vector<Node>& items) {
   const auto all = [&items](auto is) { return !items.empty() && std::all_of(items.begin(), items.end(), is); };
-  if (all([](const Node& item) { return item.is_string(); })) {
+  if (items.empty()) {
+    ++field.empty_lists;
+  } else if (all([](const Node& item) { return item.is_string(); })) {
     ++field.text_lists;
     const bool has =
         std::any_of(items.begin(), items.end(), [](const Node& tag) { return tag.as_string().size() > 1; });
@@ -25,7 +29,8 @@ void add_list(FieldFacts& field, const std::vector<Node>& items) {
   }
 }
 
-void add(FieldFacts& field, const Node& value) {
+/// `before`: the text of the last one.
+void add(FieldFacts& field, const Node& value, std::string& before) {
   ++field.records;
   if (value.is_sequence()) return add_list(field, value.items());
   if (value.is_mapping()) {
@@ -40,13 +45,18 @@ void add(FieldFacts& field, const Node& value) {
   } else {
     ++(value.as_double() == std::floor(value.as_double()) ? field.whole : field.numbers);
   }
-  if (field.values.size() < FieldFacts::kValuesMax) field.values.insert(value.scalar_text());
+  std::string text = value.scalar_text();
+  if (field.records > 1 && text != before) ++field.changes;
+  if (field.values.size() < FieldFacts::kValuesMax && field.values.insert(text).second)
+    field.newest = field.records - 1;
+  before = std::move(text);
 }
 
 }  // namespace
 
 std::vector<FieldFacts> facts_of(const std::vector<Node>& records) {
   std::vector<FieldFacts> fields;
+  std::map<std::string, std::string> last;
   for (const Node& record : records) {
     for (const Node::Entry& entry : record.entries()) {
       if (entry.value.is_null()) continue;
@@ -56,7 +66,7 @@ std::vector<FieldFacts> facts_of(const std::vector<Node>& records) {
         at = fields.insert(fields.end(), FieldFacts{});
         at->name = entry.key;
       }
-      add(*at, entry.value);
+      add(*at, entry.value, last[entry.key]);
     }
   }
   for (FieldFacts& field : fields) field.mean_length /= static_cast<double>(std::max<std::int64_t>(field.texts, 1));

@@ -6,18 +6,22 @@
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 #include <iostream>
 #include <memory>
 #include <optional>
 #include <sstream>
 #include <utility>
 
+#include "runner/cli/draft/plain_text.h"
 #include "runner/cli/draft/recipe_draft.h"
 #include "runner/cli/draft/task.h"
+#include "runner/cli/draft/wrong_records.h"
 #include "runner/cli/engine_or_fail.h"
 #include "runner/cli/group/import/local_files.h"
 #include "runner/cli/local_device.h"
 #include "runner/core/error.h"
+#include "runner/core/json.h"
 #include "runner/core/platform/files.h"
 #include "runner/core/platform/machine.h"
 #include "runner/core/text/text.h"
@@ -25,6 +29,7 @@
 #include "runner/core/units.h"
 #include "runner/hub/name.h"
 #include "runner/pretrained/config.h"
+#include "runner/pretrained/facts.h"
 #include "runner/pretrained/model_type.h"
 #include "runner/resolve/recipe.h"
 
@@ -118,6 +123,9 @@ class Drafting {
                      : type.has_head(pretrained::kSeq2SeqLm) ? Model::kEncoderDecoder
                                                              : Model::kEncoder;
     draft_.is_encoder_decoder = request_.model == Model::kEncoderDecoder;
+    const pretrained::Facts facts(*config);
+    const std::int64_t longest = facts.longest_text(facts.integer("positions", 0));
+    if (longest > 0) draft_.window = std::min(draft_.window, longest);
     return true;
   }
 
@@ -158,6 +166,14 @@ class Drafting {
   bool look_at_records() {
     const auto paths = local_files();
     if (!paths) return false;
+    if (take_plain_text(*paths)) return true;
+    if (const auto whole = object_over_lines(paths->front())) {
+      auto why = why_unread(facts_of({*whole}), request_.model);
+      if (!why)
+        why = core::Failure{"the file is one object over several lines, and a record stands in one line",
+                            "write each record in a line: `jq -c . FILE > records.jsonl`"};
+      return fail(session_, {flags_.data + ": " + why->message, why->hint});
+    }
     core::Diagnostics diagnostics;
     const auto records = engine_->first_records(*paths, kLookedAt, diagnostics);
     session_.show(diagnostics);
@@ -169,6 +185,34 @@ class Drafting {
     if (!task) return fail(session_, {flags_.data + ": " + task.failure().message, task.failure().hint});
     draft_.task = std::move(task.value());
     draft_.records = std::ssize(*records);
+    return true;
+  }
+
+  /// A file of JSON that is written so.
+  static std::optional<Node> object_over_lines(const std::string& path) {
+    constexpr std::int64_t kBytesMax = 64 << 20;
+    std::string first;
+    std::ifstream file(path);
+    if (!path.ends_with(".json") || !std::getline(file, first) || core::trimmed(first) != "{") return std::nullopt;
+    const auto text = core::read_file(path, kBytesMax);
+    auto whole = text ? core::parse_json(text.value()) : core::Result<Node>(text.failure());
+    return whole ? std::optional(std::move(whole.value())) : std::nullopt;
+  }
+
+  /// Texts without a form, of which a window counts as a record.
+  bool take_plain_text(const std::vector<std::string>& paths) {
+    const auto& wanted = request_.wanted;
+    const bool fits = !wanted || *wanted == Task::Kind::kText || *wanted == Task::Kind::kMaskedText;
+    if (!fits || !request_.columns.empty() || request_.model == TaskRequest::Model::kEncoderDecoder) return false;
+    if (!std::all_of(paths.begin(), paths.end(), is_plain_text)) return false;
+    const bool is_encoder = request_.model == TaskRequest::Model::kEncoder;
+    draft_.task = {.kind = is_encoder ? Task::Kind::kMaskedText : Task::Kind::kText, .of = "plain text"};
+    draft_.is_plain_text = true;
+    // The part that is held out has to fill a window.
+    constexpr std::int64_t kBytesOfToken = 6;
+    std::error_code ignored;
+    const auto bytes = static_cast<std::int64_t>(fs::file_size(paths.front(), ignored));
+    draft_.records = bytes / (kBytesOfToken * draft_.window);
     return true;
   }
 

@@ -89,7 +89,8 @@ class Lines {
 };
 
 std::string set_text(const RecipeDraft& draft, const std::vector<std::string>& paths, const std::string& split) {
-  std::string text = "{type: jsonl, path: " + paths_text(paths);
+  std::string text = draft.is_plain_text ? "{type: text, path: " : "{type: jsonl, path: ";
+  text += paths_text(paths);
   if (!split.empty()) text += ", split: \"" + split + "\"";
   if (!draft.task.columns.empty()) {
     text += ", columns: {" +
@@ -98,7 +99,8 @@ std::string set_text(const RecipeDraft& draft, const std::vector<std::string>& p
             "}";
   }
   if (!draft.chat_format.empty()) text += ", chat_format: " + draft.chat_format;
-  if (draft.task.kind == Kind::kText) text += ", packing: true";
+  if (draft.is_plain_text) text += ", max_seq_len: " + std::to_string(draft.window);
+  if (draft.task.kind == Kind::kText && !draft.is_plain_text) text += ", packing: true";
   if (draft.task.kind == Kind::kMaskedText) text += ", transforms: [{type: mask_tokens}]";
   return text + "}";
 }
@@ -107,9 +109,18 @@ bool holds_out(const RecipeDraft& draft) {
   return draft.val.empty() && !draft.is_whole_set && draft.records >= kHeldOutMin;
 }
 
+/// A part of each class: the split of a file that is sorted may have no record of one.
+std::string fold_text(const RecipeDraft& draft) {
+  return "{type: fold, folds: 20, of: " + set_text(draft, draft.train, "") + "}";
+}
+
 void add_data(Lines& lines, const RecipeDraft& draft) {
   lines.add("data:");
   const std::string of = word_of(draft.task.kind) + std::string(": ") + draft.task.of;
+  if (holds_out(draft) && draft.task.is_sorted) {
+    lines.add("  train: " + fold_text(draft), of);
+    return lines.add("  val: " + fold_text(draft), "held out, some of each class: the file is sorted by it");
+  }
   lines.add("  train: " + set_text(draft, draft.train,
                                    holds_out(draft)     ? ":95%"
                                    : draft.is_whole_set ? "train"

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "runner/cli/draft/wrong_records.h"
 #include "runner/core/scalar.h"
 #include "runner/core/text/text.h"
 #include "runner/core/text/utf8.h"
@@ -53,6 +54,8 @@ constexpr std::array<std::string_view, 10> kTextNames = {"content", "body",     
 constexpr std::array<std::string_view, 16> kLabelNames = {
     "label",  "labels", "class", "category", "sentiment", "intent", "emotion",    "topic",
     "rating", "stars",  "score", "quality",  "target",    "toxic",  "gold_label", "is_duplicate"};
+/// Of these, those that name nothing else.
+constexpr std::array<std::string_view, 3> kSureLabels = {"label", "labels", "class"};
 constexpr std::array<std::string_view, 4> kTagNames = {"ner_tags", "tags", "labels", "label"};
 constexpr std::array<std::string_view, 2> kWordNames = {"tokens", "words"};
 constexpr std::array<Pair, 9> kAnswers = {{{"question", "answer"},
@@ -89,6 +92,9 @@ class Chooser {
         return Failure{"no record has the field " + core::quote(field), "they have " + names_of(fields_)};
     }
     Found found;
+    const bool is_of_texts = request_.wanted == Kind::kText || request_.wanted == Kind::kMaskedText;
+    if (request_.columns.empty() && !is_of_texts) failure_ = why_unread(fields_, request_.model);
+    if (failure_) return *failure_;
     if (!request_.wanted) {
       found = preferences();
       for (const auto look :
@@ -300,9 +306,20 @@ class Chooser {
       });
     }
     if (label == nullptr) return std::nullopt;
-    const std::optional<Kind> kind = kind_of(*label);
-    if (!kind) return std::nullopt;
+    const auto problem = why_no_label(*label);
+    const bool has_none = label->values.size() == 1 && *label->values.begin() == "-1";  // which a value may be, too
+    const std::optional<Kind> kind = has_none ? std::nullopt : kind_of(*label);
+    if (!kind) {
+      const bool is_sure =
+          std::find(std::begin(kSureLabels), std::end(kSureLabels), label->name) != std::end(kSureLabels);
+      if (is_sure || has_none || request_.wanted || named("label") != nullptr) failure_ = problem;
+      return std::nullopt;
+    }
     Task task{.kind = *kind, .classes = label->values.size()};
+    constexpr std::int64_t kLastPart = 20;  // of which one is held out
+    const bool is_uneven = label->changes <= std::ssize(label->values) ||
+                           label->newest >= label->records - std::max<std::int64_t>(1, label->records / kLastPart);
+    task.is_sorted = *kind == Kind::kClass && is_uneven;
     if (!read_texts(task, *label)) return std::nullopt;
     read(task, "label", *label, label->name == "label" || label->name == "labels");
     return task;
@@ -310,7 +327,8 @@ class Chooser {
 
   /// What labels are; nothing where they are texts of their own.
   static std::optional<Kind> kind_of(const FieldFacts& label) {
-    if (label.all(label.text_lists) || label.all(label.number_lists)) return Kind::kClasses;
+    const std::int64_t lists = std::max(label.text_lists, label.number_lists);
+    if (lists > 0 && label.all(lists + label.empty_lists)) return Kind::kClasses;
     if (label.all(label.switches)) return Kind::kClass;
     const bool are_texts = label.all(label.texts), are_numbers = label.all(label.whole + label.numbers);
     if (!are_texts && !are_numbers) return std::nullopt;

@@ -37,6 +37,7 @@ struct Task {
   std::string of = {};        ///< the fields that are read, for people: `premise, hypothesis, label`
   std::size_t classes = 0;    ///< different labels that were seen, of kClass
   bool has_entities = false;  ///< of kTags, they are IOB2's
+  bool is_sorted = false;     ///< of kClass, as far as was seen: a part of the file may lack a class
 };
 
 /// The word of `--task`; and what one names.

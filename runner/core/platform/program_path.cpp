@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "runner/core/text/text.h"
+
 namespace runner::core {
 namespace {
 
@@ -31,6 +33,16 @@ std::string find_program(const std::string& name) {
     if (std::string file = std::string(folder) + "/" + name; is_program(file)) return file;
   }
   return "";
+}
+
+std::optional<bool> starts_programs() {
+  const char* value = std::getenv(kProgramsVariable);
+  if (value == nullptr || *value == '\0') return true;
+  const std::string word = lower(value);
+  for (const char* off : {"off", "0", "false", "no"}) {
+    if (word == off) return false;
+  }
+  return std::nullopt;
 }
 
 }  // namespace runner::core

@@ -46,9 +46,10 @@ bool load_foreign(const std::string& path, const resolve::Recipe& recipe, const 
   if (!weights || weights->left_out.empty()) diagnostics.add_all(found);
   if (!weights) return false;
   if (!weights->left_out.empty()) {
-    diagnostics.error(
-        {}, weights->source + " lacks " + core::joined(weights->left_out) + ", without which nothing can be said",
-        "name weights that hold all of the model");
+    diagnostics.error({},
+                      weights->source + " has no " + core::joined(weights->left_out) +
+                          " of this model's size, without which nothing can be said",
+                      "name weights that hold all of the model");
     return false;
   }
   checkpoint::load_init_weights(*weights, model);

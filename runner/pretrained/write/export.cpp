@@ -462,7 +462,7 @@ class Writer {
       const std::string& name = tensor.bytes.name;
       if (is_saved_module(&saved, name)) {
         WrittenTensor named = tensor;
-        named.bytes.name = saved_module_name(name);
+        named.bytes.name = saved_module_name(type_->memory_name(name));
         all.push_back(converted(named, "F32"));
         continue;
       }

@@ -288,6 +288,8 @@ void transforms(SettledTree& tree) {
       model != nullptr && model->is_mapping() ? pretrained::model_type_of(*model) : nullptr;
   const std::string head = type_of_model != nullptr ? type_of_model->head : "";
   const bool tells_masked = head == pretrained::kMaskedLm;
+  // A head that is misspelt was refused.
+  bool is_told = tree.was_refused("model.head") || tree.was_refused("init_from.head");
   for (const Node::Entry& entry : data->entries()) {
     const std::string name = "data." + entry.key;
     if (!entry.value.is_mapping()) continue;
@@ -295,7 +297,15 @@ void transforms(SettledTree& tree) {
     if (model == nullptr) continue;
     const Node* transforms = transforms_of(entry.value);
     const bool refused = tree.was_refused(name + ".transforms");  // what is wrong with them was said
-    if (transforms == nullptr && !refused && tells_masked && holds_texts(entry.value)) {
+    const bool lacks_masks = transforms == nullptr && !refused && tells_masked && holds_texts(entry.value);
+    if (lacks_masks && tree.text(name + ".columns.label")) {
+      if (!is_told) {
+        tree.error(name + ".columns.label", name + " has labels, and the model's head is masked_lm, which tells words",
+                   "add a head: init_from: {path: " + tree.text("init_from.path").value_or("FOLDER") +
+                       ", head: sequence_classification}");
+      }
+      is_told = true;
+    } else if (lacks_masks && !is_told) {
       tree.error(name, "the model's head is masked_lm, and nothing masks tokens of " + name,
                  "add transforms: [{type: mask_tokens}] to it");
     }

@@ -41,6 +41,8 @@ std::vector<std::string> names_of(SettledTree& tree, const Node& metric) {
   const Node* type = metric.find("type");
   if (type == nullptr || !type->is_string()) return {};
   std::vector<std::string> names = tree.measures("metric", type->as_string());
+  const Node* name = metric.find("name");
+  if (name != nullptr && name->is_string()) names = {name->as_string()};
   if (names.empty()) names.push_back(type->as_string());
   const auto [key, value] = tree.by_class(type->as_string());
   const Node* written = metric.find(key);
@@ -202,18 +204,37 @@ void sweep_metric(SettledTree& tree) {
              "add a data set, such as data.val");
 }
 
+/// Of one that is listed again: its name has its average behind it. A name is what tells which way is better.
+void name_metric(SettledTree& tree, const std::string& path, const std::vector<std::string>& before) {
+  const std::string type = tree.text(path + ".type").value_or("");
+  if (const auto name = tree.text(path + ".name")) {
+    if (name->starts_with(type)) return;
+    return tree.error(path + ".name", path + ".name is " + *name + ", which does not begin with " + type,
+                      {"write " + type + "_" + *name, type + "_" + *name});
+  }
+  const auto average = tree.text(path + ".average");
+  const bool may_have_name = tree.root().at_path(path + ".name") != nullptr;
+  if (!may_have_name || !average || !contains(before, type)) return;
+  tree.fill(path + ".name", Node::string(type + "_" + *average), type + " is listed before it");
+}
+
 void metric_once(SettledTree& tree) {
   const Node* metrics = tree.value("eval.metrics");
   if (metrics == nullptr || !metrics->is_sequence()) return;
-  std::vector<std::string> names;
+  std::vector<std::string> names, types;
   for (std::size_t i = 0; i < metrics->items().size(); ++i) {
-    const std::vector<std::string> of_metric = names_of(tree, metrics->items()[i]);
+    const std::string path = "eval.metrics[" + std::to_string(i) + "]";
+    name_metric(tree, path, types);
+    const std::vector<std::string> of_metric = names_of(tree, tree.value("eval.metrics")->items()[i]);
     if (of_metric.empty()) continue;
     const std::string& name = of_metric.front();
     if (contains(names, name)) {
-      tree.error("eval.metrics[" + std::to_string(i) + "]", "eval.metrics has " + name + " twice", "keep one of them");
+      const bool has_name = tree.value("eval.metrics")->items()[i].find("name") != nullptr;
+      tree.error(path, "eval.metrics has " + name + " twice",
+                 has_name ? "keep one of them, or give the second another average or a name" : "keep one of them");
     }
     names.push_back(name);
+    types.push_back(tree.text(path + ".type").value_or(""));
   }
 }
 
@@ -232,11 +253,22 @@ void metrics_of_texts(SettledTree& tree) {
                       "remove it: metrics of texts judge these answers");
   }
   if (answers) return;
+  const bool writes = type_of_model == nullptr || type_of_model->is_language_model();
   bool are_judged = false;
   for (std::size_t i = 0; i < metrics->items().size(); ++i) {
     const Node* type = metrics->items()[i].find("type");
     if (type == nullptr || !type->is_string() || tree.target_of("metric", type->as_string()) != "texts") continue;
     are_judged = true;
+    if (!writes) {
+      const std::string target = tree.target_of("loss", tree.text("loss.type").value_or(""));
+      tree.error(
+          "eval.metrics[" + std::to_string(i) + "]",
+          type->as_string() + " judges texts that a model writes, and this one has the head " + type_of_model->head,
+          target == "values"    ? "use pearson or mae"
+          : target == "classes" ? "use accuracy or f1"
+                                : "remove it");
+      continue;
+    }
     if (generates) continue;
     tree.error("eval.metrics[" + std::to_string(i) + "]",
                type->as_string() + " judges texts that the model generates, and eval has no generate",

@@ -1,5 +1,6 @@
 #include <string>
 
+#include "runner/core/platform/program_path.h"
 #include "runner/core/text/utf8.h"
 #include "runner/hub/cache.h"
 #include "runner/hub/settings.h"
@@ -33,6 +34,11 @@ void programs(SettledTree& tree) {
     for (std::size_t i = 0; i < list->items().size(); ++i) {
       const std::string path = std::string(kind.list) + "[" + std::to_string(i) + "]";
       if (tree.text(path + ".type") != kind.type) continue;
+      if (tree.text(path + ".type") == "command" && !core::starts_programs()) {
+        tree.error(path,
+                   std::string(core::kProgramsVariable) + " is neither off, 0, false nor no, which start no program",
+                   "set it to off, or unset it to start programs");
+      }
       const core::Source* source = downloaded_source(tree);
       if (source == nullptr) return;
       const std::string file = core::escape_for_terminal(source->name);

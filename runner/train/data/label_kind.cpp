@@ -1,9 +1,12 @@
 #include "runner/train/data/label_kind.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
 #include "components/tensor/tensor_spec.h"
+#include "generated/section/init_from.h"
+#include "runner/core/language/name_map.h"
 #include "runner/registry/config_parse.h"
 #include "runner/registry/registry.h"
 #include "runner/resolve/model_head.h"
@@ -47,6 +50,16 @@ std::vector<std::string> label_names(const resolve::Recipe& recipe) {
   const LabelKind kind = label_kind(recipe);
   if (config == nullptr || !are_targets(kind) || are_numbers(kind) || kind == LabelKind::kScores) return {};
   return resolve::label_names_of(*config);
+}
+
+components::data::ModelClasses model_classes(const resolve::Recipe& recipe) {
+  const std::vector<std::string>& excluded = recipe.init_from->exclude;
+  const bool is_new = std::any_of(excluded.begin(), excluded.end(), [](const std::string& pattern) {
+    return core::matches_wildcard(pattern, "head.weight");
+  });
+  const LabelKind kind = label_kind(recipe);
+  const bool is_numbered = kind == LabelKind::kClass || kind == LabelKind::kTags;
+  return {label_names(recipe), is_numbered && !is_new ? resolve::label_count_of(recipe.model) : 0, is_new};
 }
 
 std::vector<std::string> class_names(const components::data::Dataset& data) {

@@ -18,6 +18,8 @@ components::data::DecoderIds decoder_ids(const resolve::Recipe& recipe);
 
 /// Names of the classes that the model's head tells, where its configuration has any: `id2label`, in order.
 std::vector<std::string> label_names(const resolve::Recipe& recipe);
+/// The classes that the model's head tells before it is trained.
+components::data::ModelClasses model_classes(const resolve::Recipe& recipe);
 
 /// Names of the classes that the model's head tells of these texts; empty for another model, and where they are
 /// numbers.

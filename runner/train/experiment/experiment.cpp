@@ -101,7 +101,7 @@ void build_data(Experiment& experiment, const BuildOptions& options, Diagnostics
   };
   const bool is_named = options.new_rows.empty() && !options.data_sets.empty();
   const auto tokenizer = components::data::tokenizer_source(experiment.recipe.tokenizer, diagnostics);
-  const std::vector<std::string> label_names = train::label_names(experiment.recipe);
+  const components::data::ModelClasses model_classes = train::model_classes(experiment.recipe);
   std::shared_ptr<components::data::Dataset> train;  // without its transforms
   const auto build = [&](const std::string& name, const Node& block) {
     components::data::Inputs inputs{name, block, diagnostics, options.meta, train.get(), seed};
@@ -111,7 +111,7 @@ void build_data(Experiment& experiment, const BuildOptions& options, Diagnostics
     inputs.tokenizer = tokenizer;
     inputs.labels = label_kind(experiment.recipe, block);
     inputs.decoder = decoder_ids(experiment.recipe);
-    inputs.label_names = label_names;
+    inputs.model_classes = model_classes;
     auto set = components::data::build(block, inputs);
     if (name == "train") train = set;
     return with_transforms(std::move(set), name, block, tokenizer, seed, diagnostics);
@@ -295,8 +295,8 @@ void settle_lengths(Experiment& experiment, Diagnostics& diagnostics) {
   const std::int64_t window = window_batches(recipe);
   const std::int64_t size = loader.num_samples.value_or(experiment.train_data->size());
   if (loader.group_by_length && !experiment.train_data->signature().padded()) {
-    diagnostics.error(recipe.location("loader.group_by_length"),
-                      "group_by_length is true, but all samples of data.train have the same length", "leave it out");
+    diagnostics.notice(recipe.location("loader.group_by_length"),
+                       "group_by_length has no effect: all samples of data.train have the same length");
   }
   if (loader.balance_classes && !components::data::has_classes(*experiment.train_data)) {
     diagnostics.error(recipe.location("loader.balance_classes"),

@@ -4,11 +4,9 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <limits>
-#include <string_view>
 #include <system_error>
 #include <thread>
 
@@ -34,11 +32,6 @@ constexpr std::int64_t kLookMs = 50;         // whether the program has ended, o
 constexpr std::int64_t kTermMs = 2'000;      // between SIGTERM and SIGKILL
 constexpr std::size_t kLineBytesMax = 4096;  // a longer one comes in pieces
 
-bool are_enabled() {
-  const char* commands = std::getenv("ROUX_COMMANDS");
-  return commands == nullptr || std::string_view(commands) != "off";
-}
-
 std::int64_t now_ns() { return core::system_clock().monotonic_ns(); }
 double seconds_since(std::int64_t begin_ns) { return static_cast<double>(now_ns() - begin_ns) * 1e-9; }
 
@@ -59,7 +52,10 @@ std::string place_of(const components::callback::Program& program) {
 }  // namespace
 
 ProgramQueue::ProgramQueue(store::RunWriter& run, const Node& recipe)
-    : run_(run), recipe_(recipe), enabled_(are_enabled()), log_(run.run_dir() + "/logs/commands.log") {}
+    : run_(run),
+      recipe_(recipe),
+      enabled_(core::starts_programs().value_or(false)),
+      log_(run.run_dir() + "/logs/commands.log") {}
 
 ProgramQueue::~ProgramQueue() { finish(Patience::kShort); }
 

@@ -18,6 +18,7 @@
 #include "components/tensor/tensors.h"
 #include "generated/section/teacher.h"
 #include "runner/artifact/io/checksum.h"
+#include "runner/checkpoint/checkpoint.h"
 #include "runner/core/clock.h"
 #include "runner/core/error.h"
 #include "runner/core/log.h"
@@ -284,8 +285,18 @@ void prepare_reference(Experiment& experiment, const ReferenceOptions& options) 
   };
   prepare("train", experiment.train_data);
   for (const NamedDataset& one : experiment.eval_data) prepare(one.name, one.data);
+  if (experiment.step_reference != nullptr) return;
   const bool by_step = refers_by_step(experiment) && !options.evaluates;
   if (by_step || compares_outputs(experiment)) experiment.step_reference = preparation.by_step();
+}
+
+void check_teacher(Experiment& experiment, const std::string& checkpoint) {
+  if (!experiment.recipe.teacher || !(refers_by_step(experiment) || compares_outputs(experiment))) return;
+  const core::Node counters = checkpoint::load_counters(checkpoint);
+  const core::Node* recorded = counters.find("reference");
+  const ReferenceOptions options{.checkpoint = checkpoint};
+  experiment.step_reference = Preparation(experiment, options).by_step();
+  if (recorded != nullptr && recorded->is_string()) experiment.step_reference->expect(recorded->as_string());
 }
 
 PlannedReference plan_reference(const Experiment& experiment, core::Diagnostics& diagnostics) {

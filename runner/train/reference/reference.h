@@ -32,6 +32,10 @@ struct ReferenceOptions {
 /// Source  trl.DPOTrainer.compute_ref_log_probs, precompute_ref_log_probs
 void prepare_reference(Experiment& experiment, const ReferenceOptions& options);
 
+/// Prepares what a teacher is asked step by step, before the run that resumes from `checkpoint` is opened. RunError
+/// where its weights are not those that the training began with. A collective.
+void check_teacher(Experiment& experiment, const std::string& checkpoint);
+
 /// Whether prepare_reference() has something to do.
 bool needs_reference(const Experiment& experiment);
 

@@ -207,6 +207,14 @@ class Judge {
     return true;
   }
 
+  /// The same weights may be elsewhere now; others are refused before anything is trained, or are not asked again.
+  bool teacher(Difference& difference) {
+    if (!is_set(recorded_.recipe, "teacher.init_from") || !is_set(present_.recipe, "teacher.init_from")) return true;
+    difference.effect = Effect::kHarmless;
+    difference.why = "a resume accepts no other weights of the teacher";
+    return true;
+  }
+
   bool device(Difference& difference) {
     difference.why = "another device changes the summation order and draws other random numbers";
     return !same_kind_of_device();
@@ -368,6 +376,7 @@ const std::vector<Judge::Rule> Judge::kRules = {
     {"data", &Judge::data},
     {"optimizer", &Judge::optimizer},
     {"adapters", &Judge::adapters},
+    {"teacher.init_from", &Judge::teacher},
     {"training.freeze", &Judge::trained},
     {"training.train_only", &Judge::trained},
     {"lr_scheduler", &Judge::schedule},

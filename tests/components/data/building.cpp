@@ -14,7 +14,7 @@ BuiltData build_data(const std::string& text, const BuildData& options) {
   runner::core::Diagnostics diagnostics;
   components::data::Inputs inputs{options.name, node, diagnostics, options.header_only, options.train, options.seed};
   inputs.labels = options.labels;
-  inputs.label_names = options.label_names;
+  inputs.model_classes = options.model_classes;
   inputs.new_rows = options.new_rows;
   inputs.decoder = options.decoder;
   auto data = components::data::build(node, inputs);

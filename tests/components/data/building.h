@@ -20,7 +20,7 @@ struct BuildData {
   bool header_only = false;
   std::uint64_t seed = 1337;
   components::data::LabelKind labels = components::data::LabelKind::kNone;
-  std::vector<std::string> label_names = {};
+  components::data::ModelClasses model_classes = {};
   bool new_rows = false;
   components::data::DecoderIds decoder = {};
 };

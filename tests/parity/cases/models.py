@@ -130,6 +130,7 @@ CASES = {
                          "use_sliding_window": True, "sliding_window": 6},
     "mixtral-stacked": {**MIXTRAL, "num_experts_per_tok": 1, "hidden_act": "gelu"},  # as it is in memory
     "qwen3_moe-plain-layers": {**QWEN3_MOE, **THREE, "mlp_only_layers": [0, 2], "num_experts_per_tok": 1},
+    "t5-unscaled": {**T5, "feed_forward_proj": "gated-gelu", "scale_decoder_outputs": False},  # tied, as a new 1.1 is
 }
 
 # Of folders of Sentence Transformers: texts of a record, the pooling, whether vectors have length 1.

@@ -1,11 +1,14 @@
 #include "runner/resolve/pretrained_model.h"
 
 #include <catch2/catch.hpp>
+#include <filesystem>
 #include <string>
+#include <utility>
 
 #include "runner/core/diagnostics.h"
 #include "runner/core/node.h"
 #include "tests/support/paths.h"
+#include "tests/support/temp_dir.h"
 
 using runner::core::Node;
 
@@ -26,6 +29,30 @@ TEST_CASE("a folder gives model and loss, however many keys the recipe has", "[r
     REQUIRE(recipe.find("loss") != nullptr);
     CHECK(recipe.find("loss")->as_string() == "cross_entropy");
     for (const char* key : {"model", "loss"}) CHECK(recipe.find(key)->location().line == 3);
+  }
+}
+
+// Transformers 5 says of every T5 that its head is tied, and its files alone tell which is.
+TEST_CASE("a head of a T5 1.1 is tied unless the folder has one", "[resolve][pretrained]") {
+  struct Case {
+    const char* weights;
+    bool tied;
+  };
+  const std::string models = tests::source_dir() + "/tests/parity/models/";
+  for (const auto& [weights, tied] : {Case{"t5-unscaled", true}, Case{"t5-gated", false}}) {
+    const tests::TempDir folder;
+    for (const auto& [from, file] :
+         {std::pair("t5-unscaled", "/config.json"), std::pair(weights, "/model.safetensors")}) {
+      std::filesystem::copy_file(models + from + file, folder.path() + file);
+    }
+    Node recipe = Node::mapping();
+    recipe.set("init_from", Node::string(folder.path()));
+    runner::core::Diagnostics diagnostics;
+    runner::resolve::complete_pretrained(recipe, diagnostics);
+    CHECK_FALSE(diagnostics.has_errors());
+    REQUIRE(recipe.find("model") != nullptr);
+    CHECK(recipe.at_path("model.config.tie_word_embeddings")->as_bool() == tied);
+    CHECK_FALSE(recipe.at_path("model.config.scale_decoder_outputs")->as_bool());
   }
 }
 

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "runner/core/platform/files.h"
+#include "runner/core/platform/program_path.h"
 #include "runner/registry/registry.h"
 #include "runner/resolve/load.h"
 #include "tests/support/process/variables.h"
@@ -65,6 +66,23 @@ TEST_CASE("a recipe that was downloaded starts no programs, however it is named"
     fs::copy_file(snapshot, own + "/copy.yaml");
     CHECK(messages_of(own + "/copy.yaml").empty());
   }
+}
+
+TEST_CASE("ROUX_COMMANDS has to say what it means where a recipe names a command", "[recipe][programs]") {
+  const tests::TempDir folder;
+  const std::string with = folder / "with.yaml", without = folder / "without.yaml";
+  write(with, std::string(kRest) + kCommand);
+  write(without, kRest);
+  for (const char* word : {"", "off", "OFF", "0", "false", "No"}) {
+    const tests::Variables variables(tests::Variables::Values{{core::kProgramsVariable, word}});
+    CHECK(messages_of(with).empty());
+    CHECK(core::starts_programs() == std::string(word).empty());
+  }
+  const tests::Variables variables(tests::Variables::Values{{core::kProgramsVariable, "maybe"}});
+  CHECK(messages_of(with) == with +
+                                 ":6:13: error: ROUX_COMMANDS is neither off, 0, false nor no, which start no program\n"
+                                 "  hint: set it to off, or unset it to start programs\n");
+  CHECK(messages_of(without).empty());
 }
 
 }  // namespace runner::resolve

@@ -94,23 +94,60 @@ TEST_CASE("another set and a model number classes as they have them", "[data][js
   CHECK(says(wrong.messages, "data.train has no record with the label \"paer\": its labels are \"apple\", \"pear\""));
   CHECK(says(wrong.messages, "did you mean pear?"));
 
-  const auto of_model = good_data(block(), {.labels = LabelKind::kClass, .label_names = {"pear", "plum", "apple"}});
+  const auto of_model =
+      good_data(block(), {.labels = LabelKind::kClass, .model_classes = {.names = {"pear", "plum", "apple"}}});
   CHECK(class_names(*of_model) == Names{"pear", "plum", "apple"});
   CHECK(fetched(*of_model, {0, 1, 2}, kTarget) == Values{0, 2, 0});
   // A model that has other classes has none of these.
-  const auto others = tests::build_data(block(), {.labels = LabelKind::kClass, .label_names = {"pear", "plum"}});
+  const auto others =
+      tests::build_data(block(), {.labels = LabelKind::kClass, .model_classes = {.names = {"fig", "plum"}}});
   REQUIRE(others.data != nullptr);
   CHECK(class_names(*others.data) == Names{"apple", "pear"});
-  CHECK(says(others.messages, "its own are \"apple\", \"pear\", and the model's \"pear\", \"plum\""));
+  CHECK(says(others.messages, "its own are \"apple\", \"pear\", and the model's \"fig\", \"plum\""));
 }
 
 TEST_CASE("numbers of classes are what they are", "[data][jsonl][labels]") {
   const Folder folder("{\"sentence\": \"of\", \"label\": 2}\n{\"sentence\": \"the\", \"label\": false}\n");
-  const auto data = good_data(block(), {.labels = LabelKind::kClass});
+  const auto built = tests::build_data(block(), {.labels = LabelKind::kClass});
+  CHECK(says(built.messages, "notice: no record of data.train has the class 1, of the 3 from 0 to the largest"));
+  const auto& data = built.data;
+  REQUIRE(data != nullptr);
   CHECK(class_names(*data) == Names{"0", "1", "2"});
   CHECK(fetched(*data, {0, 1}, kTarget) == Values{2, 0});
-  const auto named = good_data(block(), {.labels = LabelKind::kClass, .label_names = {"a", "b", "c", "d"}});
+  const auto named =
+      good_data(block(), {.labels = LabelKind::kClass, .model_classes = {.names = {"a", "b", "c", "d"}}});
   CHECK(class_names(*named) == Names{"a", "b", "c", "d"});
+  // A trained head keeps the classes that these records lack, and more than it has make a new one.
+  const auto trained = good_data(block(), {.labels = LabelKind::kClass, .model_classes = {.count = 5}});
+  CHECK(class_names(*trained) == Names{"0", "1", "2", "3", "4"});
+  CHECK(fetched(*trained, {0, 1}, kTarget) == Values{2, 0});
+  const auto others = tests::build_data(block(), {.labels = LabelKind::kClass, .model_classes = {.count = 2}});
+  REQUIRE(others.data != nullptr);
+  CHECK(class_names(*others.data) == Names{"0", "1", "2"});
+}
+
+TEST_CASE("names of which only some are the model's are refused where its head would be kept",
+          "[data][jsonl][labels]") {
+  const Folder folder(kFruit);
+  const auto built = [](components::data::ModelClasses classes) {
+    return tests::build_data(block(), {.labels = LabelKind::kClass, .model_classes = std::move(classes)});
+  };
+  const auto misspelt = built({.names = {"Pear", "apple"}});
+  CHECK(misspelt.data == nullptr);
+  CHECK(says(misspelt.messages, "error: data.train has labels that the model does not have"));
+  CHECK(says(misspelt.messages, "its own are \"apple\", \"pear\", and the model's \"Pear\", \"apple\""));
+  CHECK(says(misspelt.messages, "init_from.exclude: \"head.*\""));
+  const auto foreign = built({.names = {"good", "bad"}});
+  CHECK(foreign.data != nullptr);
+  CHECK(says(foreign.messages, "warning: data.train has labels"));
+  // A head with another number of classes begins at random anyway.
+  const auto fewer = built({.names = {"apple", "plum", "Pear"}});
+  CHECK(fewer.data != nullptr);
+  CHECK_FALSE(says(fewer.messages, "init_from.exclude"));
+  const auto excluded = built({.names = {"Pear", "apple"}, .is_new_head = true});
+  CHECK(excluded.messages.empty());
+  REQUIRE(excluded.data != nullptr);
+  CHECK(class_names(*excluded.data) == Names{"apple", "pear"});
 }
 
 TEST_CASE("both texts of a pair stand between the tokenizer's tokens, also where they are cut",
@@ -140,10 +177,24 @@ TEST_CASE("a record may have several classes, by name or as 0 and 1", "[data][js
   const auto named = good_data(block(), {.labels = LabelKind::kClasses});
   CHECK(named->target_names() == Names{"a", "b", "c"});
   CHECK(fetched(*named, {0, 1, 2}, kTarget) == Values{1, 1, 0, 0, 0, 0, 0, 0, 1});
-  folder.write("b.jsonl", "{\"text\": \"the\", \"labels\": [0, 1]}\n{\"text\": \"of\", \"labels\": [1, 1]}\n");
-  const auto bits = good_data(block("", "b.jsonl"), {.labels = LabelKind::kClasses, .label_names = {"x", "y"}});
-  CHECK(fetched(*bits, {0, 1}, kTarget) == Values{0, 1, 1, 1});
+  folder.write("b.jsonl",
+               "{\"text\": \"in\", \"labels\": []}\n{\"text\": \"the\", \"labels\": [0, 1]}\n{\"text\": \"of\", "
+               "\"labels\": [1, 1]}\n");
+  const auto bits =
+      good_data(block("", "b.jsonl"), {.labels = LabelKind::kClasses, .model_classes = {.names = {"x", "y"}}});
+  CHECK(fetched(*bits, {0, 1, 2}, kTarget) == Values{0, 0, 0, 1, 1, 1});
   CHECK(bits->target_names() == Names{"x", "y"});
+  // A set without a label has the classes of the training set.
+  folder.write("none.jsonl", "{\"text\": \"the\", \"labels\": []}\n{\"text\": \"of\", \"labels\": []}\n");
+  for (const auto& train : {named, bits}) {
+    const auto none =
+        good_data(block("", "none.jsonl"), {.name = "val", .train = train.get(), .labels = LabelKind::kClasses});
+    CHECK(none->target_names() == train->target_names());
+    CHECK(fetched(*none, {0, 1}, kTarget) == Values(2 * train->target_names().size(), 0.0));
+  }
+  const auto untold = tests::build_data(block("", "none.jsonl"), {.labels = LabelKind::kClasses});
+  CHECK(untold.data == nullptr);
+  CHECK(says(untold.messages, "error: no record of data.train has a label"));
 }
 
 TEST_CASE("labels of a regression are values", "[data][jsonl][labels]") {

@@ -252,6 +252,7 @@ TEST_CASE("models with an encoder train on another device", "[.][accelerator]") 
                      {"activation_checkpointing.mode=full", "activation_checkpointing.segment=1"}});
     cases.push_back({name + " by LoRA", of_ids(model, "", "written.jsonl") + "\nadapters: [{type: lora, r: 4}]"});
   }
+  cases.push_back({"t5-unscaled", of_ids("t5-unscaled", "", "written.jsonl")});
   std::string texts = of_texts("sums.jsonl", "");
   texts.replace(0, std::string(kLlama).size(),
                 "model: {type: transformers, head: seq2seq_lm, config: {model_type: t5, vocab_size: 512, d_model: 16, "
