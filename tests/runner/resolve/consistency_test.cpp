@@ -221,6 +221,9 @@ TEST_CASE("each rule between sections reports what it found", "[recipe][consiste
        "  hint: leave it out: true changes nothing at first\n"},
       {"adapters", "names, all layers of some blocks",
        kParts + kData + kBatch + "adapters: [{type: lora, target_modules: all-linear, layers_to_transform: 0}]\n", ""},
+      {"quantization", "in neither way", kParts + kData + kBatch + "init_from: a\nquantization: {}\n",
+       "r.yaml:7:15: error: quantization says neither load_in_4bit nor load_in_8bit\n"
+       "  hint: add load_in_4bit: true, or remove quantization\n"},
       {"weight_tokenizers", "of another model",
        kParts + kData + kBatch + kOtherTokenizer + "init_from: " + kWeights + "\n",
        "r.yaml:6:31: error: the tokenizer is not that of the weights in " + kWeights + ": id 1 is \"!\" in " + kGpt2 +

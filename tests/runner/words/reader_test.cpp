@@ -190,7 +190,7 @@ TEST_CASE("a key is in one part of the table, and refused where an error is", "[
 TEST_CASE("each key has one row, and those that ask for nothing are counted", "[words]") {
   Reading reading = read(
       "lora_r: 8\nflash_attention: true\noptimizer: paged_adamw_8bit\nadapter:\nxformers_attention: false\n"
-      "learning_rate: 1e-4\ntensor_parallel_size: 2\nload_in_8bit: true\nlearning_rat: 2\ncosine_constant_lr_ratio: 0");
+      "learning_rate: 1e-4\ntensor_parallel_size: 2\ngptq: true\nlearning_rat: 2\ncosine_constant_lr_ratio: 0");
   REQUIRE(reading.rows.size() == 10);
   std::erase_if(reading.rows, [](const Row& row) { return !row.asks; });
   REQUIRE(reading.rows.size() == 7);
@@ -216,7 +216,7 @@ TEST_CASE("each key has one row, and those that ask for nothing are counted", "[
         "  tensor_parallel_size         each process holds whole sequences and whole layers, which needs more "
         "memory\n"
         "refused\n"
-        "  load_in_8bit                 roux does not quantize weights\n"
+        "  gptq                         roux does not quantize weights\n"
         "  learning_rat                 not a key of Axolotl\n");
 }
 
