@@ -17,7 +17,7 @@ struct RecipeDraft {
   std::vector<std::string> train, val;  ///< files; no `val`: a part of `train` is held out
   std::int64_t records = 0;             ///< that were counted, of `train`; 0: not known
   bool is_whole_set = false;            ///< `train` is a data set by name, which has splits of its own
-  bool is_plain_text = false;           ///< `train` is no list of records
+  bool is_plain_text = false;           ///< `train` is plain text, not records
   std::int64_t window = 512;            ///< tokens of a sample of it
   std::string chat_format;              ///< "": the model's own
   bool is_adapter = false;              ///< LoRA
