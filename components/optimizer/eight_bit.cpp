@@ -46,6 +46,12 @@ EightBit::EightBit(const Inputs& inputs, double lr, double weight_decay, const s
 
 EightBit::~EightBit() = default;
 
+std::int64_t EightBit::saved_bytes(std::int64_t elements) const {
+  constexpr std::int64_t kFloat = sizeof(float);
+  const auto moments = static_cast<std::int64_t>(moments_);
+  return moments * (elements < kSmallestElements ? kFloat * elements : elements + kFloat * blocks_of(elements));
+}
+
 std::int64_t EightBit::step_bytes(std::int64_t parameter_bytes) const {
   const at::Tensor& first = groups().front().parameters.front().tensor;
   if (first.is_cpu()) return 0;

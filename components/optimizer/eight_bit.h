@@ -29,8 +29,7 @@ class EightBit : public GroupedOptimizer {
  public:
   EightBit(const Inputs& inputs, double lr, double weight_decay, const std::vector<std::string>& moments);
   ~EightBit() override;
-  /// In float32 they would be one, rounded up.
-  int state_tensors_per_parameter() const final { return static_cast<int>((moments_ + 3) / 4); }
+  std::int64_t saved_bytes(std::int64_t elements) const final;
   /// A piece of the parameter goes through plain operations, on a device other than the CPU.
   std::int64_t step_bytes(std::int64_t parameter_bytes) const final;
 

@@ -46,8 +46,12 @@ class Optimizer : public runner::core::Stateful {
   /// Learning rate of the first group, as the next step will use it; `lr(i)` of group i.
   virtual double lr(std::size_t group = 0) const = 0;
   virtual const std::vector<ParamGroup>& groups() const = 0;
-  /// State tensors of a parameter's size per parameter after its first step: 0 sgd, 1 momentum, 2 adam.
+  /// State tensors per parameter after its first step: 0 sgd, 1 momentum, 2 adam, 4 adamw_8bit, with its scales.
   virtual int state_tensors_per_parameter() const = 0;
+  /// Bytes that a checkpoint holds of its state for a whole parameter of this many elements.
+  virtual std::int64_t saved_bytes(std::int64_t elements) const {
+    return state_tensors_per_parameter() * elements * static_cast<std::int64_t>(sizeof(float));
+  }
   /// Bytes of its state after every parameter has made a step; from shapes only.
   virtual std::int64_t state_bytes() const = 0;
   /// Temporary bytes while it updates a parameter of this many bytes.

@@ -68,8 +68,15 @@ struct SaveOptions {
 /// RunError on disk errors; the last checkpoint stays intact.
 std::string save(const TrainState& state, const SaveOptions& options);
 
+/// What is saved beside a trained parameter: the optimizer's state of it, and an average.
+struct SavedState {
+  std::int64_t bytes = 0;
+  int tensors = 0;
+};
+using SavedBeside = std::function<SavedState(const at::Tensor& parameter)>;
+
 /// What save() will write, in bytes, for `plan` and the free-space check. `base` as in TrainState.
-std::int64_t estimate_bytes(const components::model::Model& model, int optimizer_tensors_per_parameter,
+std::int64_t estimate_bytes(const components::model::Model& model, const SavedBeside& beside,
                             const BaseWeights* base = nullptr);
 
 /// Fills model, stateful parts and generator from a verified folder; returns the counters. RunError names the tensor

@@ -21,13 +21,14 @@ std::string save(const TrainState& state, const SaveOptions& options) {
   return snapshot.commit(*draft, options);
 }
 
-std::int64_t estimate_bytes(const components::model::Model& model, int optimizer_tensors_per_parameter,
-                            const BaseWeights* base) {
+std::int64_t estimate_bytes(const components::model::Model& model, const SavedBeside& beside, const BaseWeights* base) {
   std::int64_t bytes = kOverheadBytes + kGeneratorBytes;
   for (const NamedTensor& named : model.parameters()) {
     if (base != nullptr && base->holds(named.name)) continue;
-    const auto tensor_bytes = static_cast<std::int64_t>(named.tensor.nbytes()) + kOverheadBytesPerTensor;
-    bytes += (named.tensor.requires_grad() ? 1 + optimizer_tensors_per_parameter : 1) * tensor_bytes;
+    bytes += static_cast<std::int64_t>(named.tensor.nbytes()) + kOverheadBytesPerTensor;
+    if (!named.tensor.requires_grad()) continue;
+    const SavedState state = beside(named.tensor);
+    bytes += state.bytes + state.tensors * kOverheadBytesPerTensor;
   }
   for (const NamedTensor& named : model.buffers()) {
     bytes += static_cast<std::int64_t>(named.tensor.nbytes()) + kOverheadBytesPerTensor;

@@ -19,6 +19,7 @@
 #include "runner/engine/limits_file.h"
 #include "runner/engine/look_at_data.h"
 #include "runner/engine/machine.h"
+#include "runner/engine/memory/measure.h"
 #include "runner/engine/plan.h"
 #include "runner/engine/self_test.h"
 #include "runner/engine/warm_up.h"
@@ -63,6 +64,10 @@ class LibTorchEngine final : public Engine {
   std::optional<Plan> plan(const resolve::Recipe& recipe, const PlanRequest& request,
                            core::Diagnostics& diagnostics) override {
     return guarded([&] { return make_plan(recipe, request, diagnostics); });
+  }
+  std::optional<SizeEstimate> estimate_sizes(const resolve::Recipe& recipe, const SizeRequest& request,
+                                             core::Diagnostics& diagnostics) override {
+    return guarded([&] { return engine::estimate_sizes(recipe, request, diagnostics); });
   }
   int train(const resolve::Recipe& recipe, const TrainRequest& request, core::Diagnostics& diagnostics) override {
     return guarded([&] { return train::train(recipe, request, cpu_peak(recipe), diagnostics); });

@@ -15,6 +15,8 @@
 #include "runner/core/rank_info.h"
 #include "runner/core/result.h"
 #include "runner/engine/data_view.h"
+#include "runner/engine/memory/memory_plan.h"
+#include "runner/engine/memory/size_estimate.h"
 #include "runner/engine/texts/generation.h"
 #include "runner/train/experiment/train_request.h"
 #include "runner/train/lr_range_test.h"
@@ -34,27 +36,6 @@ struct DataPlan {
   std::string name, description;
   std::int64_t samples = 0, tokens_per_sample = 0;
   double unigram_entropy = 0;  ///< nats per token; NaN if undefined
-};
-
-/// The memory of a GPU, in bytes, beside the tensors.
-struct GpuMemoryPlan {
-  std::string device;          ///< `cuda:0`; "": the CPU trains
-  std::int64_t memory = 0;     ///< that it has; 0: unknown
-  std::int64_t workspace = 0;  ///< CUDA's context, kernels and workspaces
-  std::int64_t reserve = 0;    ///< for fragmentation
-  std::int64_t graph = 0;      ///< that a CUDA graph keeps for itself; 0: none is captured
-};
-
-/// Bytes of a training at its peak; see train/experiment/memory_estimate.h.
-struct MemoryPlan {
-  std::int64_t weights = 0, optimizer = 0, gradients = 0, batches = 0, activations = 0;
-  std::int64_t weight_average = 0;   ///< 0: none is kept
-  std::int64_t tensors = 0;          ///< sum of those six
-  std::int64_t waiting_batches = 0;  ///< in the memory of the CPU; 0: the CPU trains
-  std::int64_t data_sets = 0, copies = 0, program = 0;
-  std::int64_t process = 0;  ///< the whole process
-  std::string when;          ///< where the tensors peak: `in the backward pass of h.3`
-  GpuMemoryPlan gpu;         ///< where tensors are on a GPU
 };
 
 /// Bytes of a process's weights, gradients and optimizer state; see train/experiment/memory/model_state.h.
@@ -87,6 +68,9 @@ struct FlatPlan {
 
 struct PlanRequest {
   std::int64_t gpu_memory_bytes = 0;  ///< of the smallest GPU that the training uses; 0: unknown, or the CPU trains
+  /// Reads the recipe with these changes, too; nothing where that is no valid one. What does not fit is planned with
+  /// changes then. No function: nothing is tried.
+  std::function<std::optional<resolve::Recipe>(const Changes&)> with_changes = nullptr;
 };
 
 /// The result of `plan`: from the meta device and the data's headers, without running anything.
@@ -102,6 +86,7 @@ struct Plan {
   std::string precision;          ///< precision.mode
   std::string fastest_precision;  ///< on this processor; "" where a GPU trains
   MemoryPlan memory;
+  Remedies remedies;  ///< where that does not fit
   StatePlan state;
   FlatPlan flat;
   std::int64_t checkpoint_bytes = 0, checkpoints_kept = 0;
@@ -235,6 +220,9 @@ class Engine {
   virtual ~Engine() = default;
   virtual std::optional<Plan> plan(const resolve::Recipe& recipe, const PlanRequest& request,
                                    core::Diagnostics& diagnostics) = 0;
+  /// What the recipe's model holds, and what a training of samples of one length takes; its data sets are not read.
+  virtual std::optional<SizeEstimate> estimate_sizes(const resolve::Recipe& recipe, const SizeRequest& request,
+                                                     core::Diagnostics& diagnostics) = 0;
   /// Trains; returns the exit status. `diagnostics` gets errors before the first step.
   virtual int train(const resolve::Recipe& recipe, const TrainRequest& request, core::Diagnostics& diagnostics) = 0;
   /// Runs the one-time initialization for all trainings of this process and its forks, on one thread and without

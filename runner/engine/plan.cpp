@@ -2,14 +2,15 @@
 
 #include <algorithm>
 #include <limits>
+#include <memory>
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "components/block/quantized.h"
-#include "components/tensor/device.h"
 #include "components/tensor/tensors.h"
 #include "generated/section/checkpoint.h"
-#include "generated/section/compile.h"
 #include "generated/section/init_from.h"
 #include "generated/section/launch.h"
 #include "generated/section/precision.h"
@@ -20,6 +21,8 @@
 #include "runner/checkpoint/init_from.h"
 #include "runner/core/text/text.h"
 #include "runner/core/units.h"
+#include "runner/engine/memory/measure.h"
+#include "runner/engine/memory/remedies.h"
 #include "runner/engine/plan_sharding.h"
 #include "runner/train/experiment/experiment.h"
 #include "runner/train/experiment/memory/memory_estimate.h"
@@ -53,41 +56,111 @@ void plan_model(const train::Experiment& experiment, Plan& plan) {
   plan.flops_per_step = train::training_flops(experiment) * static_cast<double>(plan.global_batch_size);
 }
 
-void plan_memory(const train::Experiment& experiment, const PlanRequest& request,
-                 const train::PlannedReference& reference, Plan& plan, core::Diagnostics& diagnostics) {
+/// A recipe on the meta device.
+struct Planned {
+  std::unique_ptr<train::Experiment> experiment;
+  std::string init_from;  ///< in one line
+  train::PlannedReference reference;
+};
+
+/// With the data sets of `data_of`, or its own. Nothing when `diagnostics` got errors.
+std::optional<Planned> build_planned(const resolve::Recipe& recipe, const train::Experiment* data_of,
+                                     core::Diagnostics& diagnostics) {
+  train::configure_torch(recipe);  // memory depends on what is fused, and on the number of threads
+  train::BuildOptions options;
+  options.meta = true;
+  options.make_strategy = train::make_strategy;
+  options.data_of = data_of;
+  options.check_model = [&](const components::model::Model& on_meta, const std::set<std::string>& replicated) {
+    train::check_unit_blocks(recipe, on_meta, replicated, diagnostics);
+    return !diagnostics.has_errors();
+  };
+  options.in_bf16 = [&](const components::model::Model& on_meta) -> std::set<std::string> {
+    core::Diagnostics told_below;
+    const auto init = checkpoint::plan_init_from(*recipe.init_from, recipe.at("init_from"), recipe.root, on_meta,
+                                                 recipe.output_dir, told_below);
+    if (!init) return {};
+    return checkpoint::bf16_in_source(init->base ? init->base->fills() : init->fills, on_meta);
+  };
+  Planned planned;
+  planned.experiment = train::build_experiment(recipe, options, diagnostics);
+  if (planned.experiment == nullptr) return std::nullopt;
+  train::Experiment& experiment = *planned.experiment;
+  const auto init = checkpoint::plan_init_from(*recipe.init_from, recipe.at("init_from"), recipe.root,
+                                               *experiment.model, recipe.output_dir, diagnostics);
+  if (diagnostics.has_errors()) return std::nullopt;
+  if (init) {
+    planned.init_from = init->text();
+    experiment.base = checkpoint::base_of(*init, *experiment.model);
+  }
+  planned.reference = train::plan_reference(experiment, diagnostics);
+  if (diagnostics.has_errors()) return std::nullopt;
+  return planned;
+}
+
+/// Of what there is too little of most.
+train::NeededMemory most_lacking(const std::vector<train::NeededMemory>& all) {
+  return *std::max_element(all.begin(), all.end(), [](const auto& one, const auto& other) {
+    return one.needed / one.limit < other.needed / other.limit;
+  });
+}
+
+/// What would fit in place of `experiment`, whose data sets are taken.
+Remedies remedies_of(const train::Experiment& experiment, const PlanRequest& request,
+                     const train::NeededMemory& lacking) {
+  const TryChanges attempt = [&](const Changes& changes) -> std::optional<Remedy> {
+    const auto changed = request.with_changes(changes);
+    core::Diagnostics not_told;
+    const auto planned = changed ? build_planned(*changed, &experiment, not_told) : std::nullopt;
+    if (!planned) return std::nullopt;
+    const train::MemoryEstimate estimate = train::estimate_memory(*planned->experiment, planned->reference.held_bytes);
+    Remedy remedy{changes, estimate.unknown.empty()};
+    for (const train::NeededMemory& one :
+         train::needed_memory(*planned->experiment, estimate, request.gpu_memory_bytes)) {
+      remedy.fits = remedy.fits && one.fits();
+      if (one.of == lacking.of) remedy.needed = static_cast<std::int64_t>(one.needed);
+    }
+    return remedy;
+  };
+  const bool spreads = lacking.of != train::MemoryLimit::kMachine;
+  Remedies remedies = find_remedies(experiment.recipe, spreads, attempt);
+  train::configure_torch(experiment.recipe);
+  return remedies;
+}
+
+/// `--set a=1 --set 'b={c: 2}'`.
+std::string flags_of(const Changes& changes) {
+  return core::joined(changes, " ", [](const std::string& change) {
+    const bool is_word = change.find_first_of(" {[") == std::string::npos;
+    return "--set " + (is_word ? change : "'" + change + "'");
+  });
+}
+
+void tell_remedies(const Remedies& remedies, core::Diagnostics& diagnostics) {
+  for (const Remedy& remedy : remedies.fitting) {
+    diagnostics.notice({}, "it fits with " + flags_of(remedy.changes) + ": about " + core::format_bytes(remedy.needed));
+  }
+  if (!remedies.least) return;
+  diagnostics.notice({}, "no change that was tried makes it fit; the least is about " +
+                             core::format_bytes(remedies.least->needed) + ", with " +
+                             flags_of(remedies.least->changes));
+}
+
+void plan_memory(const Planned& planned, const PlanRequest& request, Plan& plan, core::Diagnostics& diagnostics) {
+  const train::Experiment& experiment = *planned.experiment;
   const std::int64_t gpu_memory_bytes = request.gpu_memory_bytes;
-  const train::MemoryEstimate estimate = train::estimate_memory(experiment, reference.held_bytes);
+  const train::MemoryEstimate estimate = train::estimate_memory(experiment, planned.reference.held_bytes);
   if (!estimate.unknown.empty()) {
     diagnostics.warning(experiment.recipe.location("model"),
                         "the memory of activations is not included: " + estimate.unknown,
                         "an operation without a shape on the meta device gets one in components/tensor/meta_pass.cpp");
   }
-  const auto whole = [](double bytes) { return static_cast<std::int64_t>(std::min(bytes, 9e18)); };
-  plan.memory = {.weights = whole(estimate.weights),
-                 .optimizer = whole(estimate.optimizer),
-                 .gradients = whole(estimate.gradients),
-                 .batches = whole(estimate.batches),
-                 .activations = whole(estimate.activations),
-                 .weight_average = whole(estimate.weight_average),
-                 .tensors = whole(estimate.tensors()),
-                 .waiting_batches = whole(estimate.waiting_batches),
-                 .data_sets = whole(estimate.data_sets),
-                 .copies = whole(estimate.copies),
-                 .program = whole(estimate.program),
-                 .process = whole(estimate.process()),
-                 .when = estimate.when,
-                 .gpu = {}};
-  if (const c10::Device device = train::device_of(experiment.recipe); !device.is_cpu()) {
-    plan.memory.gpu = {.device = components::to_text(device),
-                       .memory = gpu_memory_bytes,
-                       .workspace = train::kGpuWorkspaceBytes,
-                       .reserve = whole(train::kGpuReserve * estimate.tensors())};
-    if (experiment.recipe.compile->cuda_graphs) {
-      const auto passes = static_cast<double>(experiment.shape.accumulation_steps);
-      plan.memory.gpu.graph = whole(estimate.gradients + estimate.activations + passes * estimate.batches);
-    }
-  }
-  train::check_memory(experiment, estimate, gpu_memory_bytes, diagnostics);
+  plan.memory = memory_plan_of(experiment, estimate, gpu_memory_bytes);
+  const train::NeededMemory lacking = most_lacking(train::needed_memory(experiment, estimate, gpu_memory_bytes));
+  if (!lacking.fits() && request.with_changes) plan.remedies = remedies_of(experiment, request, lacking);
+  train::check_memory(experiment, estimate, gpu_memory_bytes, diagnostics,
+                      plan.remedies.fitting.empty() ? "" : "use one of the changes below");
+  tell_remedies(plan.remedies, diagnostics);
 }
 
 void plan_step_wait(const train::Experiment& experiment, Plan& plan) {
@@ -161,31 +234,12 @@ void plan_checkpoints(const train::Experiment& experiment, Plan& plan, core::Dia
 
 std::optional<Plan> make_plan(const resolve::Recipe& recipe, const PlanRequest& request,
                               core::Diagnostics& diagnostics) {
-  train::configure_torch(recipe);  // memory depends on what is fused, and on the number of threads
-  train::BuildOptions options;
-  options.meta = true;
-  options.make_strategy = train::make_strategy;
-  options.check_model = [&](const components::model::Model& on_meta, const std::set<std::string>& replicated) {
-    train::check_unit_blocks(recipe, on_meta, replicated, diagnostics);
-    return !diagnostics.has_errors();
-  };
-  const auto experiment = train::build_experiment(recipe, options, diagnostics);
-  if (experiment == nullptr) return std::nullopt;
-  const auto init = checkpoint::plan_init_from(*recipe.init_from, recipe.at("init_from"), recipe.root,
-                                               *experiment->model, recipe.output_dir, diagnostics);
-  if (diagnostics.has_errors()) return std::nullopt;
+  const auto planned = build_planned(recipe, nullptr, diagnostics);
+  if (!planned) return std::nullopt;
+  const std::unique_ptr<train::Experiment>& experiment = planned->experiment;
   Plan plan;
-  if (init) {
-    plan.init_from = init->text();
-    experiment->base = checkpoint::base_of(*init, *experiment->model);
-    const auto low = checkpoint::bf16_in_source(init->base ? init->base->fills() : init->fills, *experiment->model);
-    for (const auto& parameter : experiment->model->parameters()) {
-      if (low.contains(parameter.name)) parameter.tensor.set_data(parameter.tensor.to(at::kBFloat16));
-    }
-  }
-  const train::PlannedReference reference = train::plan_reference(*experiment, diagnostics);
-  plan.reference = reference.text;
-  if (diagnostics.has_errors()) return std::nullopt;
+  plan.init_from = planned->init_from;
+  plan.reference = planned->reference.text;
   plan.micro_batch_size = train::rank_micro_batch(recipe);
   plan.gradient_accumulation_steps = recipe.training->gradient_accumulation_steps.value_or(1);
   plan.num_processes = recipe.launch->num_processes;
@@ -203,7 +257,7 @@ std::optional<Plan> make_plan(const resolve::Recipe& recipe, const PlanRequest& 
   plan_step_wait(*experiment, plan);
   plan.state = plan_state(*experiment);
   plan.flat = plan_flat_parameters(*experiment);
-  plan_memory(*experiment, request, reference, plan, diagnostics);
+  plan_memory(*planned, request, plan, diagnostics);
   if (diagnostics.has_errors()) return std::nullopt;
   plan_checkpoints(*experiment, plan, diagnostics);
   return plan;

@@ -147,4 +147,12 @@ std::vector<std::int64_t> Facts::windows() const {
   return windows;
 }
 
+std::vector<std::int64_t> rows_of_parts(const WeightRule& rule, std::int64_t rows, const Facts& facts) {
+  if (rule.from.size() == 1) return {rows};
+  if (rule.from.size() == 2) return {rows / 2, rows / 2};
+  const std::int64_t heads = facts.integer("heads"), groups = facts.integer("kv_heads", heads);
+  const std::int64_t head = rows / (heads + 2 * groups);
+  return {heads * head, groups * head, groups * head};
+}
+
 }  // namespace runner::pretrained

@@ -59,4 +59,7 @@ class Facts {
   const core::Node& config_;
 };
 
+/// Rows of each part of a joined tensor with that many rows.
+std::vector<std::int64_t> rows_of_parts(const WeightRule& rule, std::int64_t rows, const Facts& facts);
+
 }  // namespace runner::pretrained

@@ -71,6 +71,17 @@ void take_weights(const Node& table, ModelType& type) {
   }
 }
 
+std::vector<UnreadTensor> unread_tensors(const Node* list, const char* name, const char* sizes) {
+  std::vector<UnreadTensor> found;
+  if (list == nullptr) return found;
+  for (const Node& item : list->items()) {
+    UnreadTensor one{item.find(name)->as_string(), texts(item.find(sizes))};
+    if (const Node* bytes = item.find("bytes")) one.item_bytes = bytes->as_integer();
+    found.push_back(std::move(one));
+  }
+  return found;
+}
+
 ModelType read_table(const Node& table, const Node& common) {
   ModelType type;
   type.name = table.find("model_type")->as_string();
@@ -82,6 +93,9 @@ ModelType read_table(const Node& table, const Node& common) {
   take_weights(table, type);
   type.roles = *table.find("roles");
   type.adapter_targets = texts(table.find("adapter_targets"));
+  type.undivided = texts(table.find("undivided"));
+  type.buffers = unread_tensors(table.find("buffers"), "in", "of");
+  type.unread = unread_tensors(table.find("unread"), "name", "shape");
   type.ignored = texts(table.find("ignored"));
   const auto take_ends = [&table](const char* key, std::vector<std::pair<std::string, std::string>>& all) {
     const Node* ends = table.find(key);
@@ -109,6 +123,12 @@ ModelType with_head(ModelType type, const Node& table, const Node::Entry& head) 
         if (from.starts_with(type.prefix)) from.erase(0, type.prefix.size());
       }
       if (rule.stacked.starts_with(type.prefix)) rule.stacked.erase(0, type.prefix.size());
+    }
+    for (std::string& module : type.undivided) {
+      if (module.starts_with(type.prefix)) module.erase(0, type.prefix.size());
+    }
+    for (UnreadTensor& buffer : type.buffers) {
+      if (buffer.name.starts_with(type.prefix)) buffer.name.erase(0, type.prefix.size());
     }
   }
   // What the model was trained with before: its head is not the one that is trained now.

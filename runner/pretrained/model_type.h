@@ -42,6 +42,14 @@ struct WeightRule {
   std::vector<std::string> parts(std::int64_t number, std::int64_t experts) const;
 };
 
+/// What a class of Transformers holds beside the weights that roux reads: sizes are roles of the configuration
+/// (runner/pretrained/facts.h).
+struct UnreadTensor {
+  std::string name;                ///< of a buffer its module alone
+  std::vector<std::string> sizes;  ///< factors of its number of elements
+  std::int64_t item_bytes = 4;
+};
+
 /// The kinds of layers that `layer_types` of a configuration names.
 inline constexpr const char *kFullAttention = "full_attention", *kSlidingAttention = "sliding_attention";
 
@@ -73,6 +81,9 @@ struct ModelType {
   std::vector<std::string> adapter_targets;  ///< layers that LoRA adapts where none are named, as PEFT has them
   std::vector<std::string> not_quantized;    ///< last parts of layers that keep their type there (Transformers)
   std::vector<WeightRule> weights;
+  std::vector<std::string> undivided;  ///< modules that count as one layer, with `{i}` in place of a number
+  std::vector<UnreadTensor> buffers;   ///< of the class, by module
+  std::vector<UnreadTensor> unread;    ///< weights of the base model's class alone
   std::vector<std::pair<std::string, std::string>> old_ends;  ///< of names, now and in older files
   std::vector<std::pair<std::string, std::string>>
       memory_ends;                   ///< of names, in files and in memory where these differ

@@ -185,4 +185,58 @@ compare alone.yaml "${two[@]}" optimizer.type=lomo training.clip_grad_norm=null
 compare gpt.yaml weight_averaging=ema model.n_embd=512 training.micro_batch_size=1 eval.eval_steps=1
 compare layers.yaml 'weight_averaging={type: swa, start_step: 1}'
 compare mlp.yaml checkpoint.save_steps=1
+
+# Of a Transformers folder: all weights, adapters, those on fewer bits, recomputed, and states in 8 bits.
+cat > base.yaml << END
+recipe_version: 1
+model: {type: llama, n_layer: 6, n_head: 8, n_kv_head: 4, n_embd: 512, vocab_size: 1024}
+data: {train: {type: text, path: "$source_tree/recipes/smoke/data/license.txt", max_seq_len: 128, stride: 8}}
+loss: cross_entropy
+optimizer: {type: sgd, lr: 1.0e-3}
+training: {max_steps: 1, micro_batch_size: 1}
+END
+roux run base.yaml --quiet --new && roux export last base > /dev/null
+cat > full.yaml << END
+recipe_version: 1
+init_from: base
+data: {train: {type: text, path: "$source_tree/recipes/smoke/data/license.txt", max_seq_len: 128, stride: 8}}
+optimizer: {type: adamw, lr: 1.0e-3}
+training: {max_steps: 2, micro_batch_size: 4}
+END
+cat > lora.yaml << END
+extends: full.yaml
+adapters: [{type: lora, r: 16, target_modules: all-linear}]
+END
+compare full.yaml
+compare full.yaml optimizer.type=adamw_8bit
+compare full.yaml optimizer.type=lion_8bit precision=bf16-mixed
+compare full.yaml activation_checkpointing=full training.micro_batch_size=16
+compare lora.yaml
+compare lora.yaml precision=bf16-mixed
+compare lora.yaml activation_checkpointing=full training.micro_batch_size=16
+for bits in '{load_in_4bit: true, bnb_4bit_quant_type: nf4}' '{load_in_8bit: true}'; do
+  compare lora.yaml quantization="$bits"
+  compare lora.yaml quantization="$bits" precision=bf16-mixed optimizer.type=adamw_8bit
+  compare lora.yaml quantization="$bits" activation_checkpointing=full
+done
+
+# What estimate-memory says of the folder alone is what runs of it take: all weights, LoRA, on 8 bits, on 4.
+roux estimate-memory base --max-seq-len 128 --micro-batch-size 4 --format json | tr ',{}' '\n' |
+  sed -n 's/^ *"tensor_bytes": *//p' | sed -n '1~2p' > estimated.txt
+{
+  echo full.yaml quantization=null
+  echo lora.yaml quantization=null
+  echo lora.yaml "quantization={load_in_8bit: true}"
+  echo lora.yaml "quantization={load_in_4bit: true, bnb_4bit_quant_type: nf4}"
+} > trainings.txt
+while read -r estimated recipe set; do
+  roux run "$recipe" --set "$set" --set training.max_memory=1TB --set checkpoint.save_at_end=false \
+    --new --quiet --summary-json run.json
+  awk -v room="$room" -v estimated="$estimated" -v measured="$(figure peak_tensor_bytes run.json)" \
+    -v what="$recipe $set" 'BEGIN {
+    off = estimated / measured - 1
+    printf "%+6.1f %%  estimate-memory %.1f MB, measured %.1f MB: %s\n", 100 * off, estimated / 1e6,
+      measured / 1e6, what
+    exit !(off <= room && off >= -room) }' || bad=1
+done < <(paste -d ' ' estimated.txt trainings.txt)
 exit $bad

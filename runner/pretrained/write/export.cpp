@@ -55,16 +55,6 @@ void transpose(const char* from, char* to, std::int64_t rows, std::int64_t colum
   }
 }
 
-/// Rows of each part of a joined tensor.
-std::vector<std::int64_t> rows_of_parts(const WeightRule& rule, std::int64_t rows, const Node& config) {
-  if (rule.from.size() == 1) return {rows};
-  if (rule.from.size() == 2) return {rows / 2, rows / 2};
-  const Facts facts(config);
-  const std::int64_t heads = facts.integer("heads"), groups = facts.integer("kv_heads", heads);
-  const std::int64_t head = rows / (heads + 2 * groups);
-  return {heads * head, groups * head, groups * head};
-}
-
 /// The matrices of each expert of a stack.
 void take_experts(TensorBytes bytes, const WeightRule& rule, std::int64_t number, Tensors& to) {
   const std::int64_t experts = bytes.shape[0];
@@ -97,7 +87,7 @@ void take(const TensorBytes& bytes, const WeightRule& rule, std::int64_t number,
     };
     return;
   }
-  const std::vector<std::int64_t> rows = rows_of_parts(rule, bytes.shape[0], config);
+  const std::vector<std::int64_t> rows = rows_of_parts(rule, bytes.shape[0], Facts(config));
   std::int64_t first = 0;
   for (std::size_t i = 0; i < rule.from.size(); ++i) {
     TensorBytes part = artifact::rows_of(bytes, first, rows[i]);

@@ -39,10 +39,11 @@ bool holds_gradients(const components::model::Model& model, const Node& optimize
 }
 
 // Without this check the machine would evict its caches for minutes and then kill the process silently. Checks the
-// minimum only; `plan`, which may be meant for another machine, only warns.
+// minimum only. `plan`, which may be meant for another machine, compares the whole estimate itself.
 bool fits_memory(const components::model::Model& model, const std::set<std::string>& in_bf16,
                  const std::set<std::string>& replicated, bool with_gradients, const BuildOptions& options,
                  const Recipe& recipe, Diagnostics& diagnostics) {
+  if (options.meta) return true;
   const double processes = options.kept_rows ? options.kept_rows->processes : 1;
   double needed = 0;
   for (const auto& parameter : model.parameters()) {
@@ -67,13 +68,8 @@ bool fits_memory(const components::model::Model& model, const std::set<std::stri
   const std::string what = std::string("the model's weights") + (with_gradients ? " and their gradients" : "") +
                            " alone take " + core::format_bytes(static_cast<std::int64_t>(needed)) + ", and there are " +
                            core::format_bytes(static_cast<std::int64_t>(limit)) + " of memory";
-  const char* hint = "make the model smaller, or run on a machine with more memory";
-  if (options.meta) {
-    diagnostics.warning(recipe.model.location(), what, hint);
-  } else {
-    diagnostics.error(recipe.model.location(), what, hint);
-  }
-  return options.meta;
+  diagnostics.error(recipe.model.location(), what, "make the model smaller, or run on a machine with more memory");
+  return false;
 }
 
 /// With `init_from.resize_vocab` the model of a configuration has at least the rows that the data need.
@@ -141,6 +137,9 @@ void build_model(Experiment& experiment, const BuildOptions& options, Diagnostic
   if (options.in_bf16) in_bf16.merge(options.in_bf16(*on_meta));
   if (!fits_memory(*on_meta, in_bf16, experiment.replicated, with_gradients, options, recipe, diagnostics)) return;
   if (options.meta) {
+    for (const auto& parameter : on_meta->parameters()) {
+      if (in_bf16.contains(parameter.name)) parameter.tensor.set_data(parameter.tensor.to(at::kBFloat16));
+    }
     experiment.model = std::move(on_meta);
   } else {
     at::manual_seed(static_cast<std::uint64_t>(recipe.seed));

@@ -32,8 +32,15 @@ EvalWeights::~EvalWeights() {
   if (differ(experiment_)) swap(experiment_, false);
 }
 
-int EvalWeights::saved_tensors(const Experiment& experiment) {
-  return experiment.optimizer->state_tensors_per_parameter() + (differ(experiment) ? 1 : 0);
+checkpoint::SavedBeside EvalWeights::saved_beside(const Experiment& experiment) {
+  return [&experiment](const at::Tensor& parameter) {
+    const auto& optimizer = *experiment.optimizer;
+    checkpoint::SavedState state{optimizer.saved_bytes(parameter.numel()), optimizer.state_tensors_per_parameter()};
+    if (!differ(experiment)) return state;
+    state.bytes += static_cast<std::int64_t>(parameter.nbytes());
+    ++state.tensors;
+    return state;
+  };
 }
 
 void EvalWeights::swap(const Experiment& experiment, bool eval) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "runner/checkpoint/checkpoint.h"
 #include "runner/train/experiment/experiment.h"
 
 namespace runner::train {
@@ -23,8 +24,8 @@ class EvalWeights {
   /// ones.
   static void restore_trained(const Experiment& experiment) { swap(experiment, false); }
 
-  /// Tensors of a parameter's size that a checkpoint holds in addition to each parameter.
-  static int saved_tensors(const Experiment& experiment);
+  /// What a checkpoint holds in addition to each trained parameter; as long as the experiment lives.
+  static checkpoint::SavedBeside saved_beside(const Experiment& experiment);
 
  private:
   static void swap(const Experiment& experiment, bool eval);

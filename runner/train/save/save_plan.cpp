@@ -53,7 +53,7 @@ SavePlan plan_saves(const Experiment& experiment) {
   const auto& config = *experiment.recipe.checkpoint;
   SavePlan plan;
   plan.checkpoint_bytes =
-      checkpoint::estimate_bytes(*experiment.model, EvalWeights::saved_tensors(experiment), experiment.base.get());
+      checkpoint::estimate_bytes(*experiment.model, EvalWeights::saved_beside(experiment), experiment.base.get());
   plan.written = config.save_at_end ? 1 : 0;
   if (config.save_steps && experiment.total_steps > 0) {
     plan.written += count_saves(experiment, *config.save_steps);

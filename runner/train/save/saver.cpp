@@ -113,7 +113,7 @@ void Saver::prepare() {
   first_step_ = stepper_.progress().step;
   save_throttle_.note(first_step_, clock_.monotonic_ns());
   std::int64_t bytes =
-      checkpoint::estimate_bytes(*experiment_.model, EvalWeights::saved_tensors(experiment_), experiment_.base.get());
+      checkpoint::estimate_bytes(*experiment_.model, EvalWeights::saved_beside(experiment_), experiment_.base.get());
   const bool saves = config_.save_steps || config_.save_best || config_.save_at_end;
   if (saves && (!is_joint_ || experiment_.is_first())) {
     try {

@@ -7,6 +7,7 @@
 
 #include "runner/artifact/safetensors_layout.h"
 #include "runner/core/units.h"
+#include "runner/pretrained/module_sizes.h"
 #include "tests/golden/refused_sizes.h"
 #include "tests/support/golden.h"
 
@@ -37,6 +38,30 @@ bool check_dtype_size(const tests::GoldenCase& c) {
   return true;
 }
 
+/// What of an estimate differs on purpose; "": nothing.
+std::string check_estimate(const tests::GoldenCase& c) {
+  using runner::pretrained::ModuleSizes;
+  ModuleSizes sizes;
+  sizes.total = c.input.at("total_bytes").get<std::int64_t>();
+  sizes.largest = c.input.at("largest_layer_bytes").get<std::int64_t>();
+  for (const auto& [type, expected] : c.expected.at("per_dtype").items()) {
+    CAPTURE(type);
+    const auto found = runner::pretrained::sizes_in(type, sizes);
+    const bool halves = type == "bfloat16";  // exceptions.json
+    // The vectors have nine digits.
+    CHECK(found.total == Approx(expected.at("total").get<double>() / (halves ? 2 : 1)).epsilon(1e-8));
+    CHECK(found.largest == Approx(expected.at("largest_layer").get<double>() / (halves ? 2 : 1)).epsilon(1e-8));
+    const auto& training = expected.at("training");
+    REQUIRE(found.adam.has_value() == (training.at("step").get<std::int64_t>() >= 0));
+    if (!found.adam) continue;
+    CHECK(found.adam->model == training.at("model").get<std::int64_t>());
+    CHECK(found.adam->gradients == training.at("gradients").get<std::int64_t>());
+    CHECK(found.adam->optimizer == training.at("optimizer").get<std::int64_t>());
+    CHECK(found.adam->step == training.at("step").get<std::int64_t>());
+  }
+  return "the sizes of bfloat16";
+}
+
 TEST_CASE("sizes read as Accelerate reads them", "[golden][sizes]") {
   tests::golden::Coverage coverage("sizes");
   for (const tests::GoldenCase& c : tests::golden::read_topic("sizes")) {
@@ -44,6 +69,9 @@ TEST_CASE("sizes read as Accelerate reads them", "[golden][sizes]") {
     std::string missing;
     if (c.kind == "parse_size") {
       missing = check_parse_size(c);
+    } else if (c.kind == "estimate") {
+      coverage.checked(c.kind);
+      missing = check_estimate(c);
     } else if (c.kind == "dtype_size") {
       if (!check_dtype_size(c)) missing = c.input.at("dtype");
     } else {

@@ -135,6 +135,34 @@ TEST_CASE("plan reads the headers of shards", "[hub][cli]") {
   CHECK(here.says(" from hf://ada/tiny@" + kFirst + "/model.safetensors.index.json"));
 }
 
+TEST_CASE("estimate-memory fetches a configuration, and of a type that roux lacks the headers of weights",
+          "[hub][cli]") {
+  Here here;
+  const auto asked_weights = [&here] {
+    return std::any_of(here.hub.asked.begin(), here.hub.asked.end(),
+                       [](const auto& one) { return one.path.find("model.safetensors") != std::string::npos; });
+  };
+  CHECK(here.roux({"estimate-memory", "hf://ada/tiny", "--dtypes", "float32"}) == 0);
+  CHECK(here.says("hf://ada/tiny: llama, LlamaForCausalLM, "));
+  CHECK_FALSE(asked_weights());
+  auto& files = here.hub.repositories["ada/tiny"][kFirst].files;
+  files["config.json"] = {R"({"model_type": "mamba", "architectures": ["MambaForCausalLM"]})"};
+  fs::remove_all("cache");
+  CHECK(here.roux({"estimate-memory", "hf://ada/tiny", "--dtypes", "float32"}) == 0);
+  CHECK(here.says("model_type is \"mamba\", whose classes roux does not know: the sizes are those of the tensors in"));
+  CHECK(asked_weights());
+  CHECK(std::all_of(here.hub.asked.begin(), here.hub.asked.end(), [](const auto& one) {
+    return one.path.find("model.safetensors") == std::string::npos || one.range.starts_with("bytes=0-7") ||
+           one.range.starts_with("bytes=8-");
+  }));
+  CHECK_FALSE(fs::exists("cache/models--ada--tiny/snapshots/" + kFirst + "/model.safetensors"));
+  files.erase("model.safetensors");
+  fs::remove_all("cache");
+  CHECK(here.roux({"estimate-memory", "hf://ada/tiny"}) == 2);
+  CHECK(here.says("error: the headers of the weights of hf://ada/tiny cannot be read"));
+  CHECK(here.says("hint: name a model that has safetensors"));
+}
+
 TEST_CASE("run fetches what its recipe names and records the commit", "[hub][cli]") {
   Here here;
   REQUIRE(here.roux({"run", "r.yaml"}) == 0);

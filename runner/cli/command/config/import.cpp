@@ -49,6 +49,7 @@ std::optional<Node> read_config(const std::shared_ptr<const core::Source>& sourc
   if (auto arguments = read_command_line(source, diagnostics)) {
     return diagnostics.has_errors() ? std::nullopt : std::move(arguments);
   }
+  if (diagnostics.has_errors()) return std::nullopt;
   if (is_mapping) return config;
   diagnostics.add_all(found);
   if (!found.has_errors()) {

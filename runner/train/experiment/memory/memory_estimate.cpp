@@ -481,7 +481,7 @@ MemoryEstimate estimate_memory(const Experiment& experiment, std::int64_t refere
   }
   if (copies_checkpoints(experiment.recipe)) {
     const std::int64_t all =
-        checkpoint::estimate_bytes(*experiment.model, EvalWeights::saved_tensors(experiment), experiment.base.get());
+        checkpoint::estimate_bytes(*experiment.model, EvalWeights::saved_beside(experiment), experiment.base.get());
     estimate.copies = static_cast<double>(all) / experiment.strategy->processes_that_save();
   }
   estimate.program = kProgramBytes;

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "runner/cli/group/import/launch/estimate_command.h"
 #include "runner/cli/group/import/launch/foreign_file.h"
 #include "runner/cli/group/import/launch/launcher.h"
 #include "runner/cli/group/import/launch/visible_gpus.h"
@@ -617,7 +618,10 @@ std::optional<Node> read_command_line(const std::shared_ptr<const core::Source>&
   Shell shell(source->text);
   const std::vector<Command> commands = shell.commands();
   const Command* command = command_of(commands, source, diagnostics);
-  if (command == nullptr) return std::nullopt;
+  if (command == nullptr) {
+    for (const Command& other : commands) refuse_estimate(other.words, source, diagnostics);
+    return std::nullopt;
+  }
   for (const Shell::Unknown& unknown : shell.unknown()) {
     if (unknown.line < command->words.front().line || unknown.line > command->words.back().line) continue;
     core::Location at;

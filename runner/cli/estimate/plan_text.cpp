@@ -1,4 +1,4 @@
-#include "runner/cli/plan_text.h"
+#include "runner/cli/estimate/plan_text.h"
 
 #include <algorithm>
 #include <cmath>
@@ -109,38 +109,6 @@ std::string training_text(const engine::Plan& plan) {
   return text;
 }
 
-std::string memory_text(const engine::Plan& plan) {
-  const engine::MemoryPlan& memory = plan.memory;
-  std::string text = format("memory, about %s", core::format_bytes(memory.process).c_str());
-  if (plan.num_processes > 1) {
-    text += format(" per process, %s in all", core::format_bytes(memory.process * plan.num_processes).c_str());
-  }
-  text += "\n";
-  const auto row = [&text](const char* name, std::int64_t bytes, const std::string& more = "") {
-    if (bytes > 0) text += format("  %-16s %s%s\n", name, core::format_bytes(bytes).c_str(), more.c_str());
-  };
-  row("tensors", memory.tensors, " at peak, " + memory.when + ":");
-  row("  weights", memory.weights);
-  row("  optimizer", memory.optimizer);
-  row("  weight average", memory.weight_average);
-  row("  gradients", memory.gradients);
-  row("  activations", memory.activations);
-  row("  batches", memory.batches);
-  if (const engine::GpuMemoryPlan& gpu = memory.gpu; !gpu.device.empty()) {
-    const std::int64_t needed = memory.tensors + gpu.workspace + gpu.reserve + gpu.graph;
-    row("GPU", needed,
-        " of " + (gpu.memory > 0 ? core::format_bytes(gpu.memory) : "an unknown size") + ": the tensors, about " +
-            core::format_bytes(gpu.workspace) + " of CUDA itself, " + core::format_bytes(gpu.reserve) +
-            " for fragmentation" +
-            (gpu.graph > 0 ? ", " + core::format_bytes(gpu.graph) + " that a CUDA graph keeps" : ""));
-  }
-  row("waiting batches", memory.waiting_batches, " in the memory of the CPU");
-  row("data sets", memory.data_sets);
-  row("checkpoints", memory.copies, " while one is written during training");
-  row("program", memory.program);
-  return text;
-}
-
 constexpr const char* kShards[] = {"nothing", "optimizer", "gradients", "parameters"};  // by ZeRO's stage
 
 std::string state_text(const engine::StatePlan& state) {
@@ -197,6 +165,38 @@ std::string checkpoints_text(const engine::Plan& plan) {
 
 }  // namespace
 
+std::string memory_text(const engine::Plan& plan) {
+  const engine::MemoryPlan& memory = plan.memory;
+  std::string text = format("memory, about %s", core::format_bytes(memory.process).c_str());
+  if (plan.num_processes > 1) {
+    text += format(" per process, %s in all", core::format_bytes(memory.process * plan.num_processes).c_str());
+  }
+  text += "\n";
+  const auto row = [&text](const char* name, std::int64_t bytes, const std::string& more = "") {
+    if (bytes > 0) text += format("  %-16s %s%s\n", name, core::format_bytes(bytes).c_str(), more.c_str());
+  };
+  row("tensors", memory.tensors, " at peak, " + memory.when + ":");
+  row("  weights", memory.weights);
+  row("  optimizer", memory.optimizer);
+  row("  weight average", memory.weight_average);
+  row("  gradients", memory.gradients);
+  row("  activations", memory.activations);
+  row("  batches", memory.batches);
+  if (const engine::GpuMemoryPlan& gpu = memory.gpu; !gpu.device.empty()) {
+    const std::int64_t needed = memory.tensors + gpu.workspace + gpu.reserve + gpu.graph;
+    row("GPU", needed,
+        " of " + (gpu.memory > 0 ? core::format_bytes(gpu.memory) : "an unknown size") + ": the tensors, about " +
+            core::format_bytes(gpu.workspace) + " of CUDA itself, " + core::format_bytes(gpu.reserve) +
+            " for fragmentation" +
+            (gpu.graph > 0 ? ", " + core::format_bytes(gpu.graph) + " that a CUDA graph keeps" : ""));
+  }
+  row("waiting batches", memory.waiting_batches, " in the memory of the CPU");
+  row("data sets", memory.data_sets);
+  row("checkpoints", memory.copies, " while one is written during training");
+  row("program", memory.program);
+  return text;
+}
+
 std::string plan_text(const std::string& recipe, const engine::Plan& plan) {
   return recipe + "\n" + data_text(plan) + model_text(plan) + training_text(plan) + memory_text(plan) +
          state_text(plan.state) + flat_text(plan.flat) + checkpoints_text(plan);
@@ -238,6 +238,24 @@ core::Node flat_node(const engine::FlatPlan& flat) {
     row.set("aligned_elements", Node::integer(unit.aligned_elements));
     row.set("aligned_process_elements", Node::integer(unit.aligned_own_elements));
     row.set("aligned_padding", list(unit.aligned_padding));
+    rows.push_back(std::move(row));
+  }
+  return Node::sequence(std::move(rows));
+}
+
+}  // namespace
+
+namespace {
+
+core::Node remedies_node(const std::vector<engine::Remedy>& remedies) {
+  using core::Node;
+  std::vector<Node> rows;
+  for (const engine::Remedy& remedy : remedies) {
+    std::vector<Node> changes;
+    for (const std::string& change : remedy.changes) changes.push_back(Node::string(change));
+    Node row = Node::mapping();
+    row.set("set", Node::sequence(std::move(changes)));
+    row.set("needed_bytes", Node::integer(remedy.needed));
     rows.push_back(std::move(row));
   }
   return Node::sequence(std::move(rows));
@@ -312,6 +330,7 @@ std::string plan_json(const engine::Plan& plan) {
   if (!plan.step_wait.empty()) root.set("step_wait", Node::string(plan.step_wait));
   if (!plan.state.by_stage.empty()) root.set("model_state", state_node(plan.state));
   if (!plan.flat.units.empty()) root.set("flat_parameters", flat_node(plan.flat));
+  if (!plan.remedies.fitting.empty()) root.set("changes_that_fit", remedies_node(plan.remedies.fitting));
   root.set("epochs", has_epochs ? Node::floating(plan.epochs) : Node::null());
   root.set("flops_per_step", Node::floating(plan.flops_per_step));
   return core::to_json(root);
