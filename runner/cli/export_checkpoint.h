@@ -16,9 +16,9 @@ struct ExportCheckpoint {
   std::string name;  ///< as artifact::find_checkpoint() takes it
   std::string runs_dir, folder;
   std::int64_t shard_bytes_max = 0;
-  bool force = false;
-  bool merge = false;        ///< of a run with adapters: the model with them
-  std::string adapter = {};  ///< folder of PEFT to merge into the model; "": none
+  bool force = false, merge = false;                  ///< merge: of a run with adapters, the model with them
+  std::string adapter = {};                           ///< folder of PEFT to merge into the model; "": none
+  std::optional<pretrained::PackForm> quantize = {};  ///< as pretrained::ExportRequest has it
 };
 
 /// `roux export`. Newer checkpoints that are damaged and so skipped are named on standard error.

@@ -6,6 +6,7 @@
 #include "runner/artifact/io/io.h"
 #include "runner/cli/commands.h"
 #include "runner/cli/export_checkpoint.h"
+#include "runner/cli/group/pack_flag.h"
 #include "runner/core/error.h"
 #include "runner/core/text/utf8.h"
 #include "runner/pretrained/config.h"
@@ -15,7 +16,7 @@ namespace runner::cli {
 namespace {
 
 struct ExportFlags {
-  std::string checkpoint, folder, shard_size = "5GB";
+  std::string checkpoint, folder, quantize, shard_size = "5GB";
   std::vector<std::string> adapters;
   bool force = false, merge = false;
 };
@@ -38,10 +39,11 @@ void run_export(const ExportFlags& flags, Session& session) {
                                         "",
                                         *shard,
                                         flags.force,
-                                        {flags.adapters.begin() + 1, flags.adapters.end()}});
+                                        {flags.adapters.begin() + 1, flags.adapters.end()},
+                                        pack_form(flags.quantize)});
     }
-    return export_checkpoint(
-        {flags.checkpoint, session.runs_dir(), flags.folder, *shard, flags.force, flags.merge, first});
+    return export_checkpoint({flags.checkpoint, session.runs_dir(), flags.folder, *shard, flags.force, flags.merge,
+                              first, pack_form(flags.quantize)});
   });
   if (!exported) {
     return session.fail(exported.failure().message, exported.failure().hint, exported.failure().exit_code);
@@ -63,17 +65,20 @@ void add_export(Command app, Session& session) {
                   "Merge the adapter of this PEFT folder into the model; of a Transformers folder it may be repeated")
       .type_name("DIR")
       .allow_extra_args(false);
+  add_pack_flag(command, "--quantize", flags->quantize, "Keep the linear layers in 4 or 8 bits, as bitsandbytes does");
   command.add_option("--max-shard-size", flags->shard_size, "Split the weights into files of this size (5GB)");
   command.add_flag("--force", flags->force, "Replace a folder that roux wrote, as a whole");
   command.footer(
       "\nWrites config.json, the weights under Transformers' names, generation_config.json, and the tokenizer's\n"
       "files of the folder that the run began from. gpt becomes gpt2; llama becomes llama, mistral or qwen2.\n"
       "Of a run with adapters it writes PEFT's adapter_config.json and adapter_model.safetensors.\n"
+      "With --quantize Transformers needs bitsandbytes to read the folder; `init_from` reads it, too.\n"
       "\nExamples:\n"
       "  roux export last exported\n"
       "  roux export my-llama:best exported --max-shard-size 2GB\n"
       "  roux export my-lora adapter\n"
-      "  roux export my-lora merged --merge\n");
+      "  roux export my-lora merged --merge\n"
+      "  roux export my-lora small --merge --quantize nf4-double\n");
   command.callback([flags, &session] { session.command = [flags, &session] { run_export(*flags, session); }; });
 }
 

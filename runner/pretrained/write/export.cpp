@@ -28,8 +28,13 @@
 #include "runner/pretrained/folder_writer.h"
 #include "runner/pretrained/model_config.h"
 #include "runner/pretrained/model_type.h"
+#include "runner/pretrained/packed/packed_reader.h"
+#include "runner/pretrained/packed/quantization_config.h"
 #include "runner/pretrained/sentence_folder.h"
 #include "runner/pretrained/write/merge.h"
+#include "runner/pretrained/write/packer.h"
+#include "runner/pretrained/write/quantized_weights.h"
+#include "runner/pretrained/write/tensor_floats.h"
 
 namespace runner::pretrained {
 namespace {
@@ -248,7 +253,7 @@ class Writer {
     check_request();
     if (!request_.adapter.empty()) adapter_.emplace(open_adapter(request_.adapter).value());
     reader_ = artifact::open_tensors(request_.tensors).value();
-    if (request_.base && request_.merge) base_ = artifact::open_tensors(request_.base->source).value();
+    if (request_.base && request_.merge) base_ = PackedReader::open(request_.base->source).value();
     const core::Result<Node> config = config_of_recipe(
         request_.resolved, [this](const std::string& name) { return shape_of(name); }, request_.labels);
     if (!config) throw RunError(config.failure().message, config.failure().hint, core::kExitUsage);
@@ -298,11 +303,20 @@ class Writer {
   }
 
   void write_model() {
-    const std::vector<WrittenTensor> written = model_tensors();
+    std::vector<WrittenTensor> written = model_tensors();
+    const std::string own = written.front().bytes.dtype, dtype = quantization() != nullptr ? "BF16" : own;
+    Node config = config_;
+    if (request_.quantize) {
+      const Node* skip = quantization() != nullptr ? quantization()->find("llm_int8_skip_modules") : nullptr;
+      Packer packer(*type_, config_, *request_.quantize, skip);
+      written = packer.packed(written, quantization() != nullptr ? dtype : "");
+      config.set(kQuantizationConfig, packer.config_field(dtype));
+      done_.quantization_error = packer.relative_error();
+    }
     count(written);
     FolderWriter folder({request_.folder, request_.force, done_.bytes, sources()});
     folder.write_model(written, request_.shard_bytes_max);
-    folder.write_text(kConfigFile, config_text(config_, *type_, written.front().bytes.dtype));
+    folder.write_text(kConfigFile, config_text(config, *type_, dtype));
     if (type_->head == kEmbedding) {
       for (const auto& [name, text] : sentence_files(vectors_of(request_.resolved), config_width())) {
         folder.write_text(name, text);
@@ -326,13 +340,9 @@ class Writer {
       throw RunError("the run has adapters of its own, and --adapter names another one",
                      "use --merge to write the model with its own", core::kExitUsage);
     }
-    const Node* quantization = request_.resolved.find("quantization");
-    if (request_.merge && quantization != nullptr && !quantization->is_null()) {
-      throw RunError(
-          "the adapter was trained on quantized weights, and a merged model has the folder's own",
-          "export the adapter without --merge; `roux merge-adapter` adds it to weights in 16 bits, near those "
-          "that it was trained on",
-          core::kExitUsage);
+    if (!blocks_.empty() && !request_.merge && request_.quantize) {
+      throw RunError("--quantize is of a whole model, and an adapter is written alone",
+                     "add --merge, which writes the model with it", core::kExitUsage);
     }
     if (!blocks_.empty() && !request_.merge) check_adapter_export(request_.resolved).value();
   }
@@ -375,11 +385,43 @@ class Writer {
     }
     std::set<std::string> trained;
     for (const WrittenTensor& tensor : tensors_) trained.insert(tensor.bytes.name);
+    const std::set<std::string> quantized = quantized_names();
     for (WrittenTensor& tensor : there) {
       std::string& name = tensor.bytes.name;
+      const PackedWeight* packed = base_->packed(name);
       name = type_->own_name(name);  // the file may be of another head
-      if (is_weight(name) && !trained.contains(name)) tensors_.push_back(std::move(tensor));
+      if (!is_weight(name) || trained.contains(name)) continue;
+      if (packed != nullptr) {
+        tensor = unpacked(name, *packed, is_turned(*type_, name));
+      } else if (quantized.contains(name)) {
+        tensor = rounded(tensor, PackForm::of(*quantization()), is_turned(*type_, name));
+      }
+      tensors_.push_back(std::move(tensor));
     }
+  }
+
+  /// The recipe's; null when it has none.
+  const Node* quantization() const {
+    const Node* section = request_.resolved.find("quantization");
+    return section != nullptr && section->is_mapping() ? section : nullptr;
+  }
+
+  /// Transformers' names of the weights that were trained on as they are when they are quantised.
+  std::set<std::string> quantized_names() const {
+    std::set<std::string> names;
+    for (const artifact::BaseRecord::Tensor& tensor : request_.base->tensors) {
+      if (!tensor.quantized) continue;
+      for (const WeightRule& rule : type_->weights) {
+        const std::optional<std::int64_t> number = number_in(rule.name, tensor.name);
+        if (!number) continue;
+        for (const std::string& from : rule.from) names.insert(with_number(from, *number));
+      }
+    }
+    if (quantization() != nullptr && names.empty()) {
+      throw RunError("the checkpoint does not say which weights of its base are quantized",
+                     "resume the run for a step, which saves one that does", core::kExitUsage);
+    }
+    return names;
   }
 
   /// A tensor of a folder; a stack of experts as their matrices.
@@ -400,12 +442,13 @@ class Writer {
   }
 
   std::vector<WrittenTensor> model_tensors() const {
+    const std::string dtype = quantization() != nullptr && !request_.quantize ? "BF16" : "";
     if (!blocks_.empty()) {
       Merge merge(*type_);
       for (const Node* block : blocks_) {
         for (const LowRankPair& pair : own_pairs(*block)) merge.add(pair, adapter_scale(*block));
       }
-      return merge.apply(tensors_).value();
+      return merge.apply(tensors_, dtype).value();
     }
     if (adapter_) return Merge(*type_, *adapter_).apply(tensors_).value();
     return tensors_;
@@ -522,7 +565,8 @@ class Writer {
 
   const ExportRequest& request_;
   std::vector<const Node*> blocks_;  ///< of the run's adapters
-  std::unique_ptr<artifact::SafetensorsReader> reader_, base_;
+  std::unique_ptr<artifact::SafetensorsReader> reader_;
+  std::unique_ptr<PackedReader> base_;
   std::optional<OpenedAdapter> adapter_;  ///< of the request
   std::string tokenizer_;                 ///< the folder of its files; "": none
   Node config_;
