@@ -245,6 +245,13 @@ std::string in_folder_of(const Node& block, const char* file) {
   return name == kDefaultAdapter ? file : name + "/" + file;
 }
 
+/// As the recipe's `precision` says.
+const char* type_of_products(const Node& resolved) {
+  const Node* mode = resolved.at_path("precision.mode");
+  const std::string word = mode != nullptr && mode->is_string() ? mode->as_string() : "";
+  return word.starts_with("bf16") ? "bfloat16" : word.starts_with("16") ? "float16" : "float32";
+}
+
 class Writer {
  public:
   explicit Writer(const ExportRequest& request) : request_(request), blocks_(adapters_of(request.resolved)) {}
@@ -308,9 +315,9 @@ class Writer {
     Node config = config_;
     if (request_.quantize) {
       const Node* skip = quantization() != nullptr ? quantization()->find("llm_int8_skip_modules") : nullptr;
-      Packer packer(*type_, config_, *request_.quantize, skip);
+      Packer packer(*type_, config_, *request_.quantize, skip, type_of_products(request_.resolved));
       written = packer.packed(written, quantization() != nullptr ? dtype : "");
-      config.set(kQuantizationConfig, packer.config_field(dtype));
+      config.set(kQuantizationConfig, packer.config_field());
       done_.quantization_error = packer.relative_error();
     }
     count(written);

@@ -170,7 +170,7 @@ Exported merge_adapter(const MergeRequest& request) {
     for (const LowRankPair& pair : more[i].file.pairs()) merge.add(pair, adapter_scale(more[i].config));
   }
   std::optional<Packer> was_packed;
-  if (request.base_form) was_packed.emplace(type, base_config, *request.base_form, nullptr);
+  if (request.base_form) was_packed.emplace(type, base_config, *request.base_form);
   std::vector<WrittenTensor> tensors;
   for (const artifact::TensorBytes& tensor : reader->tensors()) {
     const PackedWeight* packed = reader->packed(tensor.name);
@@ -187,10 +187,9 @@ Exported merge_adapter(const MergeRequest& request) {
   Exported done;
   Node quantization;
   if (request.quantize) {
-    Packer packer(type, base_config, *request.quantize, nullptr);
-    const std::string of_numbers = dtype.empty() ? merged.front().bytes.dtype : dtype;
+    Packer packer(type, base_config, *request.quantize);
     merged = packer.packed(merged, dtype);
-    quantization = packer.config_field(of_numbers);
+    quantization = packer.config_field();
     done.quantization_error = packer.relative_error();
   }
   done.model_type = type.name;

@@ -15,7 +15,6 @@
 #include "runner/core/error.h"
 #include "runner/core/text/utf8.h"
 #include "runner/pretrained/adapter_layers.h"
-#include "runner/pretrained/dtype.h"
 #include "runner/pretrained/packed/quantization_config.h"
 #include "runner/pretrained/write/merge.h"
 #include "runner/pretrained/write/tensor_floats.h"
@@ -69,11 +68,11 @@ WrittenTensor list_of(std::string name, const char* dtype, std::span<const T> nu
 }
 
 /// What bitsandbytes writes beside the tensors of a weight in 4 bits.
-std::string state_text(const Packed& packed, const PackForm& form, const Matrix& matrix, const std::string& dtype) {
+std::string state_text(const Packed& packed, const PackForm& form, const Matrix& matrix, const std::string& products) {
   Node state = Node::mapping();
   state.set("quant_type", Node::string(packed_word(form.kind)));
   state.set("blocksize", Node::integer(quantization::kBlockOfFourBits));
-  state.set("dtype", Node::string(dtype_name(dtype)));
+  state.set("dtype", Node::string(products));
   state.set("shape", Node::sequence({Node::integer(matrix.out), Node::integer(matrix.in)}));
   if (form.double_quant) {
     state.set("nested_blocksize", Node::integer(quantization::kNestedBlock));
@@ -94,8 +93,8 @@ bool is_named(const std::string& module, const std::string& name) {
 
 }  // namespace
 
-Packer::Packer(const ModelType& type, const Node& config, const PackForm& form, const Node* skip)
-    : type_(type), form_(form) {
+Packer::Packer(const ModelType& type, const Node& config, const PackForm& form, const Node* skip, std::string products)
+    : type_(type), form_(form), products_(std::move(products)) {
   if (skip != nullptr && skip->is_sequence()) {
     for (const Node& name : skip->items()) skip_.push_back(name.as_string());
   }
@@ -117,7 +116,7 @@ std::vector<WrittenTensor> Packer::packed(const std::vector<WrittenTensor>& tens
   std::vector<WrittenTensor> all;
   for (const WrittenTensor& tensor : tensors) {
     if (packs(tensor.bytes)) {
-      pack_one(tensor, dtype.empty() ? tensor.bytes.dtype : dtype, all);
+      pack_one(tensor, all);
     } else {
       all.push_back(converted(tensor, dtype));
     }
@@ -125,7 +124,7 @@ std::vector<WrittenTensor> Packer::packed(const std::vector<WrittenTensor>& tens
   return all;
 }
 
-void Packer::pack_one(const WrittenTensor& tensor, const std::string& dtype, std::vector<WrittenTensor>& all) {
+void Packer::pack_one(const WrittenTensor& tensor, std::vector<WrittenTensor>& all) {
   const std::string& name = tensor.bytes.name;
   const bool turns = is_turned(type_, type_.own_name(name));
   const Matrix matrix = matrix_of(tensor, turns);
@@ -168,21 +167,21 @@ void Packer::pack_one(const WrittenTensor& tensor, const std::string& dtype, std
     all.push_back(list_of(name + ".absmax", "F32", scales));
   }
   all.push_back(list_of(name + ".quant_map", "F32", std::span<const float>(quantization::table_of(form_.kind).values)));
-  const std::string state = state_text(packed, form_, matrix, dtype);
+  const std::string state = state_text(packed, form_, matrix, products_);
   all.push_back(list_of(name + ".quant_state.bitsandbytes__" + packed_word(form_.kind), "U8",
                         std::span<const char>(state.data(), state.size())));
 }
 
 double Packer::relative_error() const { return size_ > 0 ? std::sqrt(error_ / size_) : 0.0; }
 
-Node Packer::config_field(const std::string& dtype) const {
+Node Packer::config_field() const {
   Node section = Node::mapping();
   section.set("load_in_4bit", Node::boolean(form_.kind != Kind::kInt8));
   section.set("load_in_8bit", Node::boolean(form_.kind == Kind::kInt8));
   if (form_.kind != Kind::kInt8) {
     section.set("bnb_4bit_quant_type", Node::string(packed_word(form_.kind)));
     section.set("bnb_4bit_use_double_quant", Node::boolean(form_.double_quant));
-    section.set("bnb_4bit_compute_dtype", Node::string(dtype_name(dtype)));
+    section.set("bnb_4bit_compute_dtype", Node::string(products_));
     section.set("bnb_4bit_quant_storage", Node::string("uint8"));
   } else {
     section.set("llm_int8_threshold", Node::floating(6.0));

@@ -16,9 +16,11 @@ namespace runner::pretrained {
 /// head, the embeddings and what the type keeps.
 class Packer {
  public:
-  /// config  of the model
-  /// skip    layers that keep their type, a list of names as in `llm_int8_skip_modules`; null: none
-  Packer(const ModelType& type, const core::Node& config, const PackForm& form, const core::Node* skip);
+  /// config    of the model
+  /// skip      layers that keep their type, a list of names as in `llm_int8_skip_modules`; null: none
+  /// products  the type that Transformers is to multiply by 4 bits in: `float32`
+  Packer(const ModelType& type, const core::Node& config, const PackForm& form, const core::Node* skip = nullptr,
+         std::string products = "float32");
 
   /// Whether it is a weight of such a layer.
   bool packs(const artifact::TensorBytes& tensor) const;
@@ -29,16 +31,17 @@ class Packer {
 
   /// |packed - weights| / |weights| over all that were packed.
   double relative_error() const;
-  /// The quantization_config of the model. `dtype`: as safetensors calls it.
-  core::Node config_field(const std::string& dtype) const;
+  /// The quantization_config of the model.
+  core::Node config_field() const;
 
  private:
-  void pack_one(const WrittenTensor& tensor, const std::string& dtype, std::vector<WrittenTensor>& all);
+  void pack_one(const WrittenTensor& tensor, std::vector<WrittenTensor>& all);
 
   const ModelType& type_;
   PackForm form_;
   std::set<std::string> layers_;  ///< by Transformers' names
   std::vector<std::string> skip_;
+  std::string products_;
   double error_ = 0, size_ = 0;  ///< sums of squares
 };
 
