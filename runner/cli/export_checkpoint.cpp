@@ -39,9 +39,11 @@ pretrained::Exported export_checkpoint(const ExportCheckpoint& request) {
     throw core::RunError(checkpoint + " lies in no run, and only the run's recipe says what model it is",
                          "name a run, such as RUN:best", core::kExitUsage);
   }
-  pretrained::ExportRequest model{tensors,        summary.value().resolved, {},
-                                  request.folder, request.shard_bytes_max,  request.force,
-                                  request.merge,  request.adapter,          request.quantize};
+  pretrained::ExportRequest model{tensors,         summary.value().resolved, {},
+                                  request.folder,  request.shard_bytes_max,  request.force,
+                                  request.merge,   request.adapter,          request.dtype,
+                                  request.quantize};
+  model.write = request.write;
   core::Diagnostics told_by_its_training;
   resolve::locate_hub_values(model.resolved, told_by_its_training);  // its tokenizer is copied
   const std::string capsule = store::branch_file(summary.value().run_dir, artifact::kProvenanceFile);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -16,9 +17,12 @@ struct ExportCheckpoint {
   std::string name;  ///< as artifact::find_checkpoint() takes it
   std::string runs_dir, folder;
   std::int64_t shard_bytes_max = 0;
-  bool force = false, merge = false;                  ///< merge: of a run with adapters, the model with them
-  std::string adapter = {};                           ///< folder of PEFT to merge into the model; "": none
+  bool force = false, merge = false;  ///< merge: of a run with adapters, the model with them
+  std::string adapter = {};           ///< folder of PEFT to merge into the model; "": none
+  std::string dtype = {};             ///< of safetensors, which the weights of a model become; "" keeps their own
   std::optional<pretrained::PackForm> quantize = {};  ///< as pretrained::ExportRequest has it
+  /// Writes a model in another form than a folder.
+  std::function<void(const pretrained::ModelContent& model)> write = nullptr;
 };
 
 /// `roux export`. Newer checkpoints that are damaged and so skipped are named on standard error.

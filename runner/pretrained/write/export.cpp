@@ -31,10 +31,10 @@
 #include "runner/pretrained/packed/packed_reader.h"
 #include "runner/pretrained/packed/quantization_config.h"
 #include "runner/pretrained/sentence_folder.h"
+#include "runner/pretrained/write/made_tensor.h"
 #include "runner/pretrained/write/merge.h"
 #include "runner/pretrained/write/packer.h"
 #include "runner/pretrained/write/quantized_weights.h"
-#include "runner/pretrained/write/tensor_floats.h"
 
 namespace runner::pretrained {
 namespace {
@@ -310,20 +310,21 @@ class Writer {
   }
 
   void write_model() {
-    std::vector<WrittenTensor> written = model_tensors();
-    const std::string own = written.front().bytes.dtype, dtype = quantization() != nullptr ? "BF16" : own;
+    std::vector<WrittenTensor> written = model_tensors(request_.quantize ? "" : dtype());
+    const std::string of_numbers = dtype().empty() ? written.front().bytes.dtype : dtype();
     Node config = config_;
     if (request_.quantize) {
       const Node* skip = quantization() != nullptr ? quantization()->find("llm_int8_skip_modules") : nullptr;
       Packer packer(*type_, config_, *request_.quantize, skip, type_of_products(request_.resolved));
-      written = packer.packed(written, quantization() != nullptr ? dtype : "");
+      written = packer.packed(written, dtype());
       config.set(kQuantizationConfig, packer.config_field());
       done_.quantization_error = packer.relative_error();
     }
     count(written);
+    if (request_.write) return request_.write({written, config_, *type_, tokenizer_});
     FolderWriter folder({request_.folder, request_.force, done_.bytes, sources()});
     folder.write_model(written, request_.shard_bytes_max);
-    folder.write_text(kConfigFile, config_text(config, *type_, dtype));
+    folder.write_text(kConfigFile, config_text(config, *type_, of_numbers));
     if (type_->head == kEmbedding) {
       for (const auto& [name, text] : sentence_files(vectors_of(request_.resolved), config_width())) {
         folder.write_text(name, text);
@@ -340,6 +341,14 @@ class Writer {
   }
 
   void check_request() const {
+    if (!request_.dtype.empty() && !blocks_.empty() && !request_.merge) {
+      throw RunError("--dtype is for models, and this run has adapters, which PEFT keeps in float32",
+                     "add --merge to write the model with them, or leave it out", core::kExitUsage);
+    }
+    if (request_.write && !blocks_.empty() && !request_.merge) {
+      throw RunError("the run has adapters, and a GGUF file holds a model", "add --merge to write the model with them",
+                     core::kExitUsage);
+    }
     if (request_.merge && blocks_.empty()) {
       throw RunError("--merge is for runs with adapters, and this one has none", "leave it out", core::kExitUsage);
     }
@@ -448,8 +457,10 @@ class Writer {
     });
   }
 
-  std::vector<WrittenTensor> model_tensors() const {
-    const std::string dtype = quantization() != nullptr && !request_.quantize ? "BF16" : "";
+  /// What floating tensors become; "": they stay what they are.
+  std::string dtype() const { return request_.dtype.empty() && quantization() != nullptr ? "BF16" : request_.dtype; }
+
+  std::vector<WrittenTensor> model_tensors(const std::string& dtype) const {
     if (!blocks_.empty()) {
       Merge merge(*type_);
       for (const Node* block : blocks_) {
@@ -457,8 +468,10 @@ class Writer {
       }
       return merge.apply(tensors_, dtype).value();
     }
-    if (adapter_) return Merge(*type_, *adapter_).apply(tensors_).value();
-    return tensors_;
+    if (adapter_) return Merge(*type_, *adapter_).apply(tensors_, dtype).value();
+    std::vector<WrittenTensor> all;
+    for (const WrittenTensor& tensor : tensors_) all.push_back(converted(tensor, dtype));
+    return all;
   }
 
   /// The A and B of one adapter in the checkpoint, by Transformers' names of their layers.

@@ -10,12 +10,12 @@
 
 #include "runner/artifact/io/element.h"
 #include "runner/artifact/safetensors_layout.h"
-#include "runner/artifact/tensor_bytes.h"
 #include "runner/artifact/tensor_compare.h"
 #include "runner/core/error.h"
 #include "runner/core/text/utf8.h"
 #include "runner/pretrained/adapter_config.h"
-#include "runner/pretrained/write/tensor_floats.h"
+#include "runner/pretrained/tensor_floats.h"
+#include "runner/pretrained/write/made_tensor.h"
 
 namespace runner::pretrained {
 namespace {
@@ -90,7 +90,7 @@ struct Product {
 
   std::vector<char> all() const {
     const std::int64_t count = weight.shape[0];
-    std::vector<char> made(static_cast<std::size_t>(elements(weight) * artifact::safetensors_item_bytes(dtype)));
+    std::vector<char> made(static_cast<std::size_t>(elements_of(weight) * artifact::safetensors_item_bytes(dtype)));
     const std::int64_t most = std::max<std::int64_t>(1, std::thread::hardware_concurrency());
     const std::int64_t threads = std::clamp<std::int64_t>(count / kRowsOfThread, 1, most);
     const std::vector<float> of_outputs = magnitude.empty() ? magnitude : factors();
@@ -146,13 +146,13 @@ core::Result<WrittenTensor> Merge::merged(const WrittenTensor& base, const std::
     Product product{weight, {}, dtype, {}, !transposed};
     for (const Scaled& one : added) {
       const std::int64_t rank = one.pair.a->shape[0], out = one.pair.b->shape[0];
-      std::vector<float> a = floats(*one.pair.a), b = floats(*one.pair.b);
+      std::vector<float> a = floats_of(*one.pair.a), b = floats_of(*one.pair.b);
       if (transposed) {
         product.added.push_back({turned(a, rank), turned(b, out), rank, one.scale});
       } else {
         product.added.push_back({std::move(b), std::move(a), rank, one.scale});
       }
-      if (one.pair.magnitude != nullptr) product.magnitude = floats(*one.pair.magnitude);
+      if (one.pair.magnitude != nullptr) product.magnitude = floats_of(*one.pair.magnitude);
     }
     return product.all();
   };

@@ -16,8 +16,9 @@
 #include "runner/core/text/utf8.h"
 #include "runner/pretrained/adapter_layers.h"
 #include "runner/pretrained/packed/quantization_config.h"
+#include "runner/pretrained/tensor_floats.h"
+#include "runner/pretrained/write/made_tensor.h"
 #include "runner/pretrained/write/merge.h"
-#include "runner/pretrained/write/tensor_floats.h"
 
 namespace runner::pretrained {
 namespace {
@@ -39,7 +40,7 @@ struct Matrix {
 Matrix matrix_of(const WrittenTensor& tensor, bool is_turned) {
   std::vector<char> own;
   const TensorBytes bytes = with_content(tensor, own);
-  Matrix matrix{floats(bytes), bytes.shape[0], bytes.shape[1]};
+  Matrix matrix{floats_of(bytes), bytes.shape[0], bytes.shape[1]};
   if (is_turned) {
     matrix.numbers = turned(matrix.numbers, matrix.out);
     std::swap(matrix.out, matrix.in);

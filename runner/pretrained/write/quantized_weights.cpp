@@ -7,7 +7,8 @@
 #include <vector>
 
 #include "runner/artifact/tensor_bytes.h"
-#include "runner/pretrained/write/tensor_floats.h"
+#include "runner/pretrained/tensor_floats.h"
+#include "runner/pretrained/write/made_tensor.h"
 
 namespace runner::pretrained {
 namespace {
@@ -46,7 +47,7 @@ WrittenTensor rounded(const WrittenTensor& weight, const PackForm& form, bool is
   made.make = [weight, form, is_turned] {
     std::vector<char> own;
     const artifact::TensorBytes bytes = with_content(weight, own);
-    std::vector<float> numbers = floats(bytes);
+    std::vector<float> numbers = floats_of(bytes);
     if (is_turned) numbers = turned(numbers, bytes.shape[0]);
     const std::int64_t out = bytes.shape[is_turned ? 1 : 0], in = bytes.shape[is_turned ? 0 : 1];
     const Packed packed = pack(numbers, in, form);
