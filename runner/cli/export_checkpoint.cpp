@@ -47,7 +47,8 @@ pretrained::Exported export_checkpoint(const ExportCheckpoint& request) {
   }
   pretrained::ExportRequest model{tensors,        summary.value().resolved, {},
                                   request.folder, request.shard_bytes_max,  request.force,
-                                  request.merge,  request.adapter};
+                                  request.merge,  request.adapter,          request.dtype};
+  model.write = request.write;
   core::Diagnostics told_by_its_training;
   resolve::locate_hub_values(model.resolved, told_by_its_training);  // its tokenizer is copied
   const std::string capsule = store::branch_file(summary.value().run_dir, artifact::kProvenanceFile);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -19,6 +20,9 @@ struct ExportCheckpoint {
   bool force = false;
   bool merge = false;        ///< of a run with adapters: the model with them
   std::string adapter = {};  ///< folder of PEFT to merge into the model; "": none
+  std::string dtype = {};    ///< of safetensors, which the weights of a model become; "" keeps their own
+  /// Writes a model in another form than a folder.
+  std::function<void(const pretrained::ModelContent& model)> write = nullptr;
 };
 
 /// `roux export`. Newer checkpoints that are damaged and so skipped are named on standard error.

@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <utility>
 
@@ -13,11 +14,13 @@
 #include "runner/core/log.h"
 #include "runner/core/reader_output.h"
 #include "runner/core/text/utf8.h"
+#include "runner/gguf/format.h"
 #include "runner/hub/web_file.h"
 #include "runner/launch/rank_environment.h"
 #include "runner/recipe/interpolate.h"
 #include "runner/registry/registry.h"
 #include "runner/resolve/changes.h"
+#include "runner/resolve/gguf_values.h"
 #include "runner/resolve/load.h"
 #include "runner/sweep/spec/sweep.h"
 
@@ -111,8 +114,17 @@ bool Session::fetch(const recipe::Composed& open, core::Diagnostics& diagnostics
   return exit_code == core::kExitDone;
 }
 
+std::optional<std::string> Session::unpacked_path(const std::string& word) {
+  std::error_code failed;
+  if (!word.ends_with(gguf::kEnding) || !std::filesystem::is_regular_file(word, failed)) return word;
+  const auto folder = resolve::unpacked_gguf(word);
+  if (folder) return folder.value();
+  fail(folder.failure().message, folder.failure().hint, folder.failure().exit_code);
+  return std::nullopt;
+}
+
 std::optional<std::string> Session::fetched_path(const std::string& word, hub::Part part) {
-  if (!hub::is_name(word) && !hub::is_web_file(word)) return word;
+  if (!hub::is_name(word) && !hub::is_web_file(word)) return unpacked_path(word);
   const auto fetched = fetch_named(word, part, quiet || launch::another_process_reports());
   if (fetched) return fetched.value().path;
   fail(fetched.failure().message, fetched.failure().hint, fetched.failure().exit_code);

@@ -73,9 +73,11 @@ struct Session {
   /// Fetches what the recipe has on the Hub and other servers, as `hub` says; false after errors, which `diagnostics`
   /// has.
   bool fetch(const recipe::Composed& open, core::Diagnostics& diagnostics);
-  /// The path that a word of the command line names: of `hf://` and `https://`, where it is after fetching it; of any
-  /// other, the word. Nothing when the session failed.
+  /// The path that a word of the command line names: of `hf://` and `https://`, where it is after fetching it; of a
+  /// GGUF file, where it is unpacked; of any other, the word. Nothing when the session failed.
   std::optional<std::string> fetched_path(const std::string& word, hub::Part part);
+  /// Of a GGUF file the folder where it is unpacked, of any other word that. Nothing when the session failed.
+  std::optional<std::string> unpacked_path(const std::string& word);
 
   /// Whether the environment or the launch file changes recipes.
   static bool changes_recipes();

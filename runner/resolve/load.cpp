@@ -9,6 +9,7 @@
 #include "runner/resolve/cross_validation.h"
 #include "runner/resolve/foreign_file.h"
 #include "runner/resolve/generation_settings.h"
+#include "runner/resolve/gguf_values.h"
 #include "runner/resolve/hub_values.h"
 #include "runner/resolve/pretrained_model.h"
 #include "runner/resolve/sharding/words.h"
@@ -44,6 +45,7 @@ Recipe settle_recipe(const std::string& path, recipe::Composed composed, const r
     return settled;
   }
   locate_hub_values(composed.root, diagnostics);
+  locate_gguf_values(composed.root, diagnostics);
   complete_folds(composed.root, diagnostics);
   if (composed.use) complete_use(composed.root, *composed.use);
   complete_pretrained(composed.root, diagnostics);

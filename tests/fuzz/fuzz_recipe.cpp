@@ -1,11 +1,12 @@
 // Throws mutated recipes at everything that reads one: text, composition, validation, the rules between sections. In
-// between come damaged files of tensors, configurations of Transformers, indexes of shards, tokenizers and chat
-// templates, and responses of the Hugging Face Hub.
+// between come damaged files of tensors and of data sets, configurations of Transformers, indexes of shards, tokenizers
+// and chat templates, and responses of the Hugging Face Hub.
 //
 //   fuzz_recipe [--seconds N] [--seed S] [--save FILE] [FILE...]
 //
-// A FILE that ends in .tensors is one of tensors, in .config a configuration, in .index an index, in .tokenizer one of
-// a tokenizer, in .jinja a chat template, in .answer a response; so does the saved one end then.
+// A FILE that ends in .tensors is one of tensors, in .data one of a data set, in .config a configuration, in .index an
+// index, in .tokenizer one of a tokenizer, in .jinja a chat template, in .answer a response; so does the saved one end
+// then.
 //
 // A worker runs the cases; this process watches it from outside, so that a crash, an abort and an endless loop all
 // leave the text that caused them. With FILEs, those are run once and nothing is mutated.
@@ -16,20 +17,25 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <string>
 
+#include "runner/artifact/io/io.h"
 #include "runner/core/diagnostics.h"
 #include "runner/core/json.h"
 #include "runner/core/platform/files.h"
+#include "runner/gguf/file_writer.h"
 #include "runner/recipe/compose.h"
 #include "runner/registry/registry.h"
 #include "runner/registry/validate.h"
 #include "runner/resolve/consistency.h"
 #include "tests/fuzz/answer_files.h"
+#include "tests/fuzz/data_files.h"
 #include "tests/fuzz/json_files.h"
 #include "tests/fuzz/mutator.h"
 #include "tests/fuzz/template_texts.h"
@@ -60,9 +66,21 @@ constexpr Reader kReaders[] = {{"", run_case},
                                {".generation", tests::read_generation_text},
                                {".adapter", tests::read_adapter_text},
                                {".tokenizer", tests::TokenizerFiles::read},
+                               {".data", tests::read_data_file},
                                {".answer", tests::AnswerFiles::read},
                                {".jinja", tests::TemplateTexts::read}};
-enum Kind : std::size_t { kRecipe, kTensors, kConfig, kIndex, kGeneration, kAdapter, kTokenizer, kAnswer, kTemplate };
+enum Kind : std::size_t {
+  kRecipe,
+  kTensors,
+  kConfig,
+  kIndex,
+  kGeneration,
+  kAdapter,
+  kTokenizer,
+  kData,
+  kAnswer,
+  kTemplate
+};
 
 // What the worker is doing, for the eyes of the watcher.
 struct Shared {
@@ -142,12 +160,38 @@ std::vector<std::string> corpus() {
   return texts;
 }
 
+/// A file of llama.cpp with a tensor and a tokenizer of a few tokens.
+std::string gguf_file() {
+  namespace gguf = runner::gguf;
+  gguf::Values values;
+  values.add("general.architecture", "llama");
+  for (const char* key :
+       {"embedding_length", "block_count", "attention.head_count", "feed_forward_length", "context_length"}) {
+    values.add_count(std::string("llama.") + key, 2);
+  }
+  values.add_float("llama.attention.layer_norm_rms_epsilon", 1e-5);
+  values.add("tokenizer.ggml.model", "llama");
+  values.add("tokenizer.ggml.tokens", std::vector<std::string>{"<s>", "a", "b", "ab", "<0x0A>"});
+  values.add("tokenizer.ggml.scores", std::vector<float>{0, -1, -2, -3, 0});
+  values.add("tokenizer.ggml.token_type", std::vector<std::int32_t>{3, 1, 1, 1, 6});
+  values.add("tokenizer.ggml.add_bos_token", true);
+  const auto zeros = [](std::int64_t, std::int64_t count, float* to) { std::fill(to, to + count * 32, 0.0F); };
+  const std::string path =
+      (std::filesystem::temp_directory_path() / ("roux-fuzz-" + std::to_string(::getpid()))).string();
+  gguf::write_file(runner::artifact::system_io(), path, values,
+                   {{"token_embd.weight", gguf::TensorType::kQ8_0, {5, 32}, zeros},
+                    {"output_norm.weight", gguf::TensorType::kF32, {32}, zeros}});
+  std::string bytes = runner::core::read_file(path, kTextMax).value();
+  std::filesystem::remove(path);
+  return bytes;
+}
+
 std::vector<std::string> tensor_corpus() {
   const std::string header =
       R"({"__metadata__":{"format":"pt"},"a":{"dtype":"F32","shape":[2,2],"data_offsets":[0,16]},)"
       R"("b":{"dtype":"BF16","shape":[3],"data_offsets":[16,22]},"c":{"dtype":"U8","shape":[0],"data_offsets":[22,22]}})";
-  std::vector<std::string> files = {static_cast<char>(header.size()) + std::string(7, '\0') + header +
-                                    std::string(22, 'x')};
+  std::vector<std::string> files = {
+      static_cast<char>(header.size()) + std::string(7, '\0') + header + std::string(22, 'x'), gguf_file()};
   for (const std::string& path :
        runner::core::glob(std::string(ROUX_SOURCE_DIR) + "/tests/runner/artifact/foreign/files/*.{pt,bin}")) {
     files.push_back(runner::core::read_file(path, kTextMax / 4).value());
@@ -231,6 +275,7 @@ std::size_t kind_of(const std::string& path) {
   tests::Mutator mutator(corpus(), options.seed);
   const std::int64_t end = now_ns(CLOCK_MONOTONIC) + static_cast<std::int64_t>(options.seconds * 1e9);
   tests::TensorFiles files(tensor_corpus(), options.seed);
+  tests::TensorFiles sets(tests::data_corpus(), options.seed);
   tests::TokenizerFiles tokenizers(tokenizer_corpus(), options.seed);
   tests::TemplateTexts templates(template_corpus(), options.seed);
   tests::JsonFiles configs(config_corpus(), options.seed), indexes(index_corpus(), options.seed),
@@ -245,11 +290,15 @@ std::size_t kind_of(const std::string& path) {
       watched_case(shared, adapters.next(), kAdapter);
       watched_case(shared, answers.next(), kAnswer);
     }
-    for (int i = 0; i < kGenerationsBetween; ++i) watched_case(shared, generations.next(), kGeneration);
+    for (int i = 0; i < kGenerationsBetween; ++i) {
+      watched_case(shared, generations.next(), kGeneration);
+      watched_case(shared, sets.next(), kData);
+    }
     for (int i = 0; i < kTokenizersBetween; ++i) watched_case(shared, tokenizers.next(), kTokenizer);
     for (int i = 0; i < kTemplatesBetween; ++i) watched_case(shared, templates.next(), kTemplate);
   }
   tests::remove_generation_folder();
+  tests::remove_data_folder();
   _exit(0);
 }
 

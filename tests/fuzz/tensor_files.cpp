@@ -7,6 +7,10 @@
 #include "runner/artifact/foreign/torch_file.h"
 #include "runner/artifact/safetensors_header.h"
 #include "runner/core/error.h"
+#include "runner/gguf/model_config.h"
+#include "runner/gguf/names.h"
+#include "runner/gguf/reader.h"
+#include "runner/gguf/tokenizer_files.h"
 
 namespace tests {
 namespace {
@@ -50,7 +54,10 @@ constexpr std::string_view kWords[] = {"(",
                                        "-1",
                                        "9223372036854775807",
                                        "1e9",
-                                       "data_offsets"};
+                                       "data_offsets",
+                                       "GGUF",
+                                       "tokenizer.ggml.",
+                                       "llama."};
 
 void read_torch(const std::string& file) {
   try {
@@ -81,6 +88,26 @@ void read_safetensors(const std::string& file) {
     for (const auto& entry : runner::artifact::parse_safetensors_header(json, data, "a.safetensors").entries) {
       if (entry.begin < 0 || entry.begin > data || entry.tensor.bytes > data - entry.begin) std::abort();
     }
+  } catch (const runner::core::RunError&) {
+  }
+}
+
+void read_gguf(const std::string& file) {
+  const auto read = runner::gguf::parse(file, "a.gguf");
+  if (!read) return;
+  for (const runner::gguf::Tensor& tensor : read.value()->tensors()) {
+    const std::int64_t begin = tensor.data - file.data();
+    const std::int64_t bytes = tensor.rows() * runner::gguf::row_bytes(tensor.type, tensor.columns());
+    if (begin < 0 || begin > static_cast<std::int64_t>(file.size()) ||
+        bytes > static_cast<std::int64_t>(file.size()) - begin) {
+      std::abort();
+    }
+  }
+  try {
+    if (const auto* architecture = runner::gguf::architecture_called("llama")) {
+      runner::gguf::config_of(*read.value(), *architecture, "a.gguf");
+    }
+    runner::gguf::tokenizer_files(read.value()->values(), "a.gguf");
   } catch (const runner::core::RunError&) {
   }
 }
@@ -137,6 +164,7 @@ void TensorFiles::read(const std::string& file) {
   const std::string exact(file);  // without room after it, so that a sanitizer sees what reads too far
   read_torch(exact);
   read_safetensors(exact);
+  read_gguf(exact);
 }
 
 }  // namespace tests

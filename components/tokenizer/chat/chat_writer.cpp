@@ -62,17 +62,14 @@ Result<std::string> default_of(const Node& templates, const std::string& file) {
                  "write one of them into a file, and set chat_format to {template: FILE}"};
 }
 
-struct Found {
-  std::string text, name;  ///< `name`: for messages
-};
+}  // namespace
 
-/// A file of its own goes before the field of the configuration, as in Transformers.
-Result<Found> template_in(const std::string& folder) {
+Result<FoundTemplate> template_in(const std::string& folder) {
   std::error_code failed;
   if (const fs::path file = fs::path(folder) / kTemplateFile; fs::is_regular_file(file, failed)) {
     auto text = runner::core::read_file(file.string(), kBytesMax);
     if (!text) return text.failure();
-    return Found{std::move(text.value()), file.string()};
+    return FoundTemplate{std::move(text.value()), file.string()};
   }
   const Failure none{"there is no chat template in " + folder, names_hint()};
   const fs::path file = fs::path(folder) / kConfigFile;
@@ -85,13 +82,11 @@ Result<Found> template_in(const std::string& folder) {
   if (found->is_sequence()) {
     auto one = default_of(*found, file.string());
     if (!one) return one.failure();
-    return Found{std::move(one.value()), "chat_template in " + file.string()};
+    return FoundTemplate{std::move(one.value()), "chat_template in " + file.string()};
   }
   if (!found->is_string()) return Failure{"chat_template in " + file.string() + " is no text", names_hint()};
-  return Found{found->as_string(), "chat_template in " + file.string()};
+  return FoundTemplate{found->as_string(), "chat_template in " + file.string()};
 }
-
-}  // namespace
 
 Result<ChatWriterPtr> chat_writer(const ChatFormat& format, const Tokenizer& tokenizer) {
   auto with_tokens = format.with_tokens_of(tokenizer);

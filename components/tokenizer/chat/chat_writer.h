@@ -42,6 +42,14 @@ runner::core::Result<ChatWriterPtr> chat_writer(const ChatFormat& format, const 
 runner::core::Result<ChatWriterPtr> template_writer(std::string_view text, const std::string& name,
                                                     const Tokenizer& tokenizer,
                                                     const runner::core::Node& variables = {});
+struct FoundTemplate {
+  std::string text, name;  ///< `name`: for messages
+};
+
+/// The chat template of a folder: a file of its own goes before the field of tokenizer_config.json, as in Transformers.
+/// Failure: there is none, or none called `default` of several.
+runner::core::Result<FoundTemplate> template_in(const std::string& folder);
+
 /// By the template beside the tokenizer's file. Failure: there is none, or it cannot be parsed; the hint says how to
 /// name a format.
 runner::core::Result<ChatWriterPtr> chat_writer_of(const Tokenizer& tokenizer,

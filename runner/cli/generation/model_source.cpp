@@ -93,7 +93,9 @@ std::optional<resolve::Recipe> load_model_recipe(Session& session, RecipeFlags& 
     if (!may_be_run(session, flags.path)) return std::nullopt;
     if (!use_run(session, flags, request.run)) return std::nullopt;
   }
-  if (request.checkpoint.empty()) request.checkpoint = "last";
+  const auto weights = session.unpacked_path(request.checkpoint);
+  if (!weights) return std::nullopt;
+  request.checkpoint = weights->empty() ? "last" : *weights;
   session.hub = HubUse::kSettings;
   auto options = session.changes(flags);
   if (!options) return std::nullopt;

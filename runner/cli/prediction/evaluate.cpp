@@ -108,6 +108,9 @@ std::optional<Prepared> prepare(Session& session, EvalFlags& flags) {
   if (!can_profile(session, flags)) return std::nullopt;
   session.hub = HubUse::kSettings;
   engine::EvalRequest request = flags.request;
+  const auto weights = session.unpacked_path(request.checkpoint);
+  if (!weights) return std::nullopt;
+  request.checkpoint = *weights;
   if (!use_base(session, request.checkpoint, request.adapters, "--checkpoint BASE --adapter " + request.checkpoint)) {
     return std::nullopt;
   }

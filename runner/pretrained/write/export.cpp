@@ -290,6 +290,7 @@ class Writer {
   void write_model() {
     const std::vector<WrittenTensor> written = model_tensors();
     count(written);
+    if (request_.write) return request_.write({written, config_, *type_, tokenizer_});
     FolderWriter folder({request_.folder, request_.force, done_.bytes, sources()});
     folder.write_model(written, request_.shard_bytes_max);
     folder.write_text(kConfigFile, config_text(config_, *type_, written.front().bytes.dtype));
@@ -309,6 +310,14 @@ class Writer {
   }
 
   void check_request() const {
+    if (!request_.dtype.empty() && !blocks_.empty() && !request_.merge) {
+      throw RunError("--dtype is for models, and this run has adapters, which PEFT keeps in float32",
+                     "add --merge to write the model with them, or leave it out", core::kExitUsage);
+    }
+    if (request_.write && !blocks_.empty() && !request_.merge) {
+      throw RunError("the run has adapters, and a GGUF file holds a model", "add --merge to write the model with them",
+                     core::kExitUsage);
+    }
     if (request_.merge && blocks_.empty()) {
       throw RunError("--merge is for runs with adapters, and this one has none", "leave it out", core::kExitUsage);
     }
@@ -395,10 +404,12 @@ class Writer {
       for (const Node* block : blocks_) {
         for (const LowRankPair& pair : own_pairs(*block)) merge.add(pair, adapter_scale(*block));
       }
-      return merge.apply(tensors_).value();
+      return merge.apply(tensors_, request_.dtype).value();
     }
-    if (adapter_) return Merge(*type_, *adapter_).apply(tensors_).value();
-    return tensors_;
+    if (adapter_) return Merge(*type_, *adapter_).apply(tensors_, request_.dtype).value();
+    std::vector<WrittenTensor> all;
+    for (const WrittenTensor& tensor : tensors_) all.push_back(converted(tensor, request_.dtype));
+    return all;
   }
 
   /// The A and B of one adapter in the checkpoint, by Transformers' names of their layers.

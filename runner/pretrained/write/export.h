@@ -1,14 +1,25 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "runner/artifact/base_record.h"
 #include "runner/core/node.h"
+#include "runner/pretrained/folder_writer.h"
+#include "runner/pretrained/model_type.h"
 
 namespace runner::pretrained {
+
+/// A model as it would be saved by Transformers.
+struct ModelContent {
+  const std::vector<WrittenTensor>& tensors;
+  const core::Node& config;  ///< checked
+  const ModelType& type;
+  std::string tokenizer;  ///< the folder of its files; "": none
+};
 
 struct ExportRequest {
   std::string tensors;                   ///< file of the model's tensors, or index of shards
@@ -19,8 +30,11 @@ struct ExportRequest {
   bool force = false;        ///< replace a folder that roux wrote
   bool merge = false;        ///< of a run with adapters: the model with them, not the adapters alone
   std::string adapter = {};  ///< folder of PEFT to merge into the model; "": none
+  std::string dtype = {};    ///< of safetensors, which the floating tensors of a model become; "" keeps their own
   /// Of adapters without their model. With `merge` its source has to be there.
   std::optional<artifact::BaseRecord> base = {};
+  /// Writes a model in another form than a folder, which is then not written.
+  std::function<void(const ModelContent& model)> write = nullptr;
 };
 
 struct Exported {

@@ -4,18 +4,17 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <set>
 #include <thread>
 #include <utility>
 
 #include "runner/artifact/io/element.h"
 #include "runner/artifact/safetensors_layout.h"
-#include "runner/artifact/tensor_bytes.h"
 #include "runner/artifact/tensor_compare.h"
 #include "runner/core/error.h"
 #include "runner/core/text/utf8.h"
 #include "runner/pretrained/adapter_config.h"
+#include "runner/pretrained/tensor_floats.h"
 
 namespace runner::pretrained {
 namespace {
@@ -25,46 +24,6 @@ using core::Failure;
 
 constexpr std::string_view kWeight = ".weight";
 constexpr std::int64_t kRowsOfThread = 64;
-
-std::int64_t elements(const TensorBytes& bytes) {
-  std::int64_t count = 1;
-  for (const std::int64_t size : bytes.shape) count *= size;
-  return count;
-}
-
-/// Elements [first, first + count) as float32.
-void read_floats(const TensorBytes& bytes, std::int64_t first, std::int64_t count, float* to) {
-  artifact::visit_element(bytes.dtype, [&](auto element) {
-    using Element = decltype(element);
-    constexpr std::int64_t kSize = sizeof(typename Element::Bits);
-    std::vector<char> scratch;
-    const char* const from = artifact::bytes_at(bytes, first * kSize, count * kSize, scratch);
-    for (std::int64_t i = 0; i < count; ++i) {
-      to[i] = static_cast<float>(Element::value(artifact::bits_at<Element>(from, i)));
-    }
-  });
-}
-
-template <typename Element>
-void write_as(const float* from, std::int64_t count, char* to) {
-  for (std::int64_t i = 0; i < count; ++i) {
-    const auto bits = Element::to_bits(from[i]);
-    std::memcpy(to + i * static_cast<std::int64_t>(sizeof bits), &bits, sizeof bits);
-  }
-}
-
-void write_floats(const std::string& dtype, const float* from, std::int64_t count, char* to) {
-  if (dtype == "BF16") return write_as<artifact::Bf16Element>(from, count, to);
-  if (dtype == "F16") return write_as<artifact::F16Element>(from, count, to);
-  if (dtype == "F64") return write_as<artifact::PlainElement<double>>(from, count, to);
-  write_as<artifact::PlainElement<float>>(from, count, to);
-}
-
-std::vector<float> floats(const TensorBytes& bytes) {
-  std::vector<float> all(static_cast<std::size_t>(elements(bytes)));
-  read_floats(bytes, 0, elements(bytes), all.data());
-  return all;
-}
 
 std::vector<float> turned(const std::vector<float>& matrix, std::int64_t rows) {
   const auto columns = static_cast<std::int64_t>(matrix.size()) / rows;
@@ -141,7 +100,7 @@ struct Product {
 
   std::vector<char> all() const {
     const std::int64_t count = weight.shape[0];
-    std::vector<char> made(static_cast<std::size_t>(elements(weight) * artifact::safetensors_item_bytes(dtype)));
+    std::vector<char> made(static_cast<std::size_t>(elements_of(weight) * artifact::safetensors_item_bytes(dtype)));
     const std::int64_t most = std::max<std::int64_t>(1, std::thread::hardware_concurrency());
     const std::int64_t threads = std::clamp<std::int64_t>(count / kRowsOfThread, 1, most);
     const std::vector<float> of_outputs = magnitude.empty() ? magnitude : factors();
@@ -160,7 +119,7 @@ WrittenTensor to_be_made(TensorBytes tensor, const std::string& dtype) {
   tensor.data = nullptr;
   tensor.pieces.clear();
   tensor.dtype = dtype;
-  tensor.bytes = elements(tensor) * artifact::safetensors_item_bytes(dtype);
+  tensor.bytes = elements_of(tensor) * artifact::safetensors_item_bytes(dtype);
   return {std::move(tensor)};
 }
 
@@ -180,7 +139,7 @@ WrittenTensor converted(const WrittenTensor& tensor, const std::string& dtype) {
   WrittenTensor made = to_be_made(tensor.bytes, dtype);
   made.make = [tensor, dtype, bytes = made.bytes.bytes] {
     std::vector<char> content(static_cast<std::size_t>(bytes)), own;
-    const std::vector<float> values = floats(with_content(tensor, own));
+    const std::vector<float> values = floats_of(with_content(tensor, own));
     write_floats(dtype, values.data(), static_cast<std::int64_t>(values.size()), content.data());
     return content;
   };
@@ -227,13 +186,13 @@ core::Result<WrittenTensor> Merge::merged(const WrittenTensor& base, const std::
     Product product{weight, {}, dtype, {}, !transposed};
     for (const Scaled& one : added) {
       const std::int64_t rank = one.pair.a->shape[0], out = one.pair.b->shape[0];
-      std::vector<float> a = floats(*one.pair.a), b = floats(*one.pair.b);
+      std::vector<float> a = floats_of(*one.pair.a), b = floats_of(*one.pair.b);
       if (transposed) {
         product.added.push_back({turned(a, rank), turned(b, out), rank, one.scale});
       } else {
         product.added.push_back({std::move(b), std::move(a), rank, one.scale});
       }
-      if (one.pair.magnitude != nullptr) product.magnitude = floats(*one.pair.magnitude);
+      if (one.pair.magnitude != nullptr) product.magnitude = floats_of(*one.pair.magnitude);
     }
     return product.all();
   };

@@ -1,4 +1,4 @@
-#include "runner/cli/show_launch.h"
+#include "runner/cli/explain/show_launch.h"
 
 #include <unistd.h>
 

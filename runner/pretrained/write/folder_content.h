@@ -1,0 +1,32 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runner/artifact/checkpoint_dir.h"
+#include "runner/core/node.h"
+#include "runner/pretrained/folder_writer.h"
+#include "runner/pretrained/model_type.h"
+
+namespace runner::pretrained {
+
+/// What a folder of Transformers holds, under the names that the class of its head saves. Without what roux computes
+/// itself, and without the head where it is the embedding.
+class FolderContent {
+ public:
+  /// RunError (exit status 2): a configuration or weights that are missing, damaged or not read.
+  explicit FolderContent(const std::string& folder);
+
+  const std::vector<WrittenTensor>& tensors() const { return tensors_; }  ///< live as long as this
+  const core::Node& config() const { return config_; }                    ///< checked
+  const ModelType& type() const { return *type_; }
+
+ private:
+  core::Node config_;
+  const ModelType* type_ = nullptr;
+  std::unique_ptr<artifact::SafetensorsReader> reader_;
+  std::vector<WrittenTensor> tensors_;
+};
+
+}  // namespace runner::pretrained
