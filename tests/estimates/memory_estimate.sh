@@ -219,6 +219,11 @@ for bits in '{load_in_4bit: true, bnb_4bit_quant_type: nf4}' '{load_in_8bit: tru
   compare lora.yaml quantization="$bits" precision=bf16-mixed optimizer.type=adamw_8bit
   compare lora.yaml quantization="$bits" activation_checkpointing=full
 done
+# Frozen weights that a folder has in bfloat16 stay so, in rows, too.
+roux run base.yaml --quiet --new --set precision=bf16-true && roux export last base16 > /dev/null
+compare lora.yaml init_from=base16
+compare lora.yaml init_from=base16 launch.num_processes=2 launch.num_cpu_threads_per_process=1 \
+  parallelism.shard=parameters
 
 # What estimate-memory says of the folder alone is what runs of it take: all weights, LoRA, on 8 bits, on 4.
 roux estimate-memory base --max-seq-len 128 --micro-batch-size 4 --format json | tr ',{}' '\n' |

@@ -110,12 +110,14 @@ std::optional<resolve::Recipe> changed_recipe(Session& session, const RecipeFlag
                                               const resolve::Recipe& settled, const engine::Changes& changes) {
   core::Diagnostics not_told;
   core::Diagnostics* const kept = std::exchange(session.kept, &not_told);
+  const HubUse fetched = std::exchange(session.hub, HubUse::kCache);
   std::optional<resolve::Recipe> recipe;
   if (auto options = session.changes(flags)) {
     for (const std::string& change : changes) options->overrides.push_back({recipe::Override::Kind::kSet, change});
     recipe = session.load(flags.path, *options);
   }
   session.kept = kept;
+  session.hub = fetched;
   session.exit_code = 0;
   if (!recipe) return std::nullopt;
   take_headers(*recipe, settled.init_from->path.value_or(""));

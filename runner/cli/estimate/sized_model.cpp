@@ -96,8 +96,8 @@ class Finder {
   }
 
   bool refuse_gguf() {
-    return fail(word_ + " is a GGUF file, whose tensors are quantized already: it takes its own size in memory",
-                "name the folder of Transformers that it was made from");
+    return fail(word_ + " is a GGUF file, whose types are its own",
+                "name the folder of Transformers that it was made from, or a recipe with init_from: " + word_);
   }
 
   bool find_here() {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <numeric>
 #include <string>
 #include <utility>
 
@@ -70,16 +71,33 @@ class Search {
  private:
   /// Micro-batches that a step of as many samples may be made of, smallest first.
   std::vector<Changes> smaller_batches() const {
-    const auto& training = *recipe_.training;
-    const std::int64_t micro = training.micro_batch_size.value_or(1);
-    const std::int64_t passes = training.gradient_accumulation_steps.value_or(1);
     std::vector<Changes> all;
-    for (std::int64_t times = 2; micro % times == 0; times *= 2) {
-      all.push_back({"training.micro_batch_size=" + std::to_string(micro / times),
-                     "training.gradient_accumulation_steps=" + std::to_string(passes * times)});
+    for (std::int64_t times = 2; micro() % times == 0; times *= 2) {
+      all.push_back(batch_of(micro() / times, passes() * times));
     }
     std::reverse(all.begin(), all.end());
     return all;
+  }
+  std::int64_t micro() const { return recipe_.training->micro_batch_size.value_or(1); }
+  std::int64_t passes() const { return recipe_.training->gradient_accumulation_steps.value_or(1); }
+  static Changes batch_of(std::int64_t micro, std::int64_t passes) {
+    return {"training.micro_batch_size=" + std::to_string(micro),
+            "training.gradient_accumulation_steps=" + std::to_string(passes)};
+  }
+
+  /// The changes for that many processes in place of one, which share a step's samples as far as they can be divided.
+  Changes spread(const Changes& with, std::int64_t count) const {
+    const bool has_smallest = !smallest_batch_.empty() && is_part(smallest_batch_, with);
+    const std::int64_t smallest = has_smallest ? micro() >> micro_batches_.size() : micro();
+    const std::int64_t of_each = smallest * (has_smallest ? passes() << micro_batches_.size() : passes()) / count;
+    const bool divides = micro() * passes() % count == 0 && of_each > 0;
+    Changes changes = {"launch.num_processes=" + std::to_string(count), "parallelism.shard=parameters"};
+    for (const std::string& one : with) {
+      if (!divides || !has_smallest || !is_part({one}, smallest_batch_)) changes.push_back(one);
+    }
+    if (!divides) return changes;
+    const std::int64_t samples = of_each % smallest == 0 ? smallest : std::gcd(of_each, smallest);
+    return joined(changes, batch_of(samples, of_each / samples));
   }
 
   /// On all linear layers, or where these cannot be adapted, such as those of experts, on those of attention. Empty: on
@@ -125,8 +143,7 @@ class Search {
       return false;
     }
     for (std::int64_t count = 2; count <= kProcessesMax; count *= 2) {
-      if (try_one(joined(with, {"launch.num_processes=" + std::to_string(count), "parallelism.shard=parameters"})))
-        return true;
+      if (try_one(spread(with, count))) return true;
     }
     return false;
   }

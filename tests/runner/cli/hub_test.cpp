@@ -163,6 +163,18 @@ TEST_CASE("estimate-memory fetches a configuration, and of a type that roux lack
   CHECK(here.says("hint: name a model that has safetensors"));
 }
 
+TEST_CASE("plan of a model of the Hub that does not fit names what would, and asks the Hub no more", "[hub][cli]") {
+  Here here;
+  REQUIRE(here.roux({"plan", "r.yaml"}) == 0);
+  here.hub.asked.clear();
+  REQUIRE(here.roux({"plan", "r.yaml"}) == 0);
+  const std::size_t asked = here.hub.asked.size();
+  here.hub.asked.clear();
+  CHECK(here.roux({"plan", "r.yaml", "--set", "training.max_memory=150KB"}) == 2);
+  CHECK(here.says("notice: it fits with --set "));
+  CHECK(here.hub.asked.size() == asked);
+}
+
 TEST_CASE("run fetches what its recipe names and records the commit", "[hub][cli]") {
   Here here;
   REQUIRE(here.roux({"run", "r.yaml"}) == 0);

@@ -71,10 +71,16 @@ TEST_CASE("changes are tried together where none is enough, and not those that a
                {both + " precision=bf16-true", 50}}) == std::vector<std::string>{both + " optimizer.type=adamw_8bit"});
 }
 
-TEST_CASE("sharding is tried where processes have memory of their own", "[engine]") {
-  const std::map<std::string, std::int64_t> needs = {{"launch.num_processes=2 parallelism.shard=parameters", 120},
-                                                     {"launch.num_processes=4 parallelism.shard=parameters", 70}};
-  CHECK(found(kAdam, true, needs) == std::vector<std::string>{"launch.num_processes=4 parallelism.shard=parameters"});
+TEST_CASE("sharding is tried where processes have memory of their own, which share a step's samples", "[engine]") {
+  const std::string one_each = " training.micro_batch_size=1 training.gradient_accumulation_steps=",
+                    over_2 = "launch.num_processes=2 parallelism.shard=parameters",
+                    over_4 = "launch.num_processes=4 parallelism.shard=parameters";
+  const std::string whole = " training.micro_batch_size=4 training.gradient_accumulation_steps=1",
+                    half = " training.micro_batch_size=2 training.gradient_accumulation_steps=1";
+  CHECK(found(kAdam, true, {{over_2 + whole, 120}, {over_4 + half, 70}}) == std::vector<std::string>{over_4 + half});
+  const std::string recomputes = " activation_checkpointing=full";
+  CHECK(found(kAdam, true, {{over_2 + recomputes + one_each + "4", 120}, {over_4 + recomputes + one_each + "2", 80}}) ==
+        std::vector<std::string>{over_4 + recomputes + one_each + "2"});
   const Remedies none = find_remedies(recipe_of(kAdam), false, [&](const Changes&) { return std::nullopt; });
   CHECK(none.fitting.empty());
   CHECK(!none.least.has_value());
