@@ -10,6 +10,7 @@
 
 #include "components/adapter/target_names.h"
 #include "components/part/linear.h"
+#include "components/part/product.h"
 #include "runner/pretrained/model_type.h"
 
 namespace components::adapter {
@@ -87,6 +88,32 @@ part::QuantizedWeights::Forms quantized_layers(const part::QuantizedForm& form, 
       return forms;
     }
     forms.emplace(owner.name + ".weight", std::move(own));
+  }
+  return forms;
+}
+
+part::QuantizedWeights::Forms quantized_experts(const part::QuantizedForm& form, const Node& experts,
+                                                const model::Model& model, Diagnostics& diagnostics) {
+  part::QuantizedWeights::Forms forms;
+  for (const auto& block : model.blocks()) {
+    for (const part::NamedExperts& stack : block->experts()) {
+      part::QuantizedForm own = form;
+      for (std::int64_t e = 0; e < stack.experts; ++e) {
+        own.rows.insert(own.rows.end(), stack.parts.begin(), stack.parts.end());
+      }
+      if (stack.in % 2 != 0) {
+        diagnostics.error(
+            experts.location(),
+            stack.name + " has rows of " + std::to_string(stack.in) + " numbers, and quantization takes two at a time",
+            "remove quantize_moe_experts");
+        return {};
+      }
+      forms.emplace(stack.name, std::move(own));
+    }
+  }
+  if (forms.empty()) {
+    diagnostics.error(experts.location(), "quantize_moe_experts is of mixtures of experts, and this model has none",
+                      "remove it");
   }
   return forms;
 }

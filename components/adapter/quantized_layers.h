@@ -17,4 +17,9 @@ part::QuantizedWeights::Forms quantized_layers(const part::QuantizedForm& form, 
                                                const model::Model& model, const runner::core::Node& model_block,
                                                runner::core::Diagnostics& diagnostics);
 
+/// The same of the matrices of experts, each by itself; `experts`: `quantize_moe_experts`, for messages. Reports a
+/// model without a mixture.
+part::QuantizedWeights::Forms quantized_experts(const part::QuantizedForm& form, const runner::core::Node& experts,
+                                                const model::Model& model, runner::core::Diagnostics& diagnostics);
+
 }  // namespace components::adapter

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "components/part/linear.h"
+#include "components/part/product.h"
 #include "components/tensor/tensors.h"
 #include "runner/core/error.h"
 
@@ -11,6 +12,17 @@ namespace components::block {
 std::vector<NamedTensor> Block::constants() const { return {}; }
 
 std::vector<part::NamedLinear> Block::linears() { return {}; }
+
+std::vector<part::NamedExperts> Block::experts() const { return {}; }
+
+std::vector<part::NamedProduct> Block::quantized() {
+  std::vector<part::NamedProduct> found;
+  for (const part::NamedLinear& named : linears()) {
+    part::Product& product = named.linear->product();
+    if (product.is_quantized()) found.push_back({named.name + ".weight", &product, {product.out(), product.in()}});
+  }
+  return found;
+}
 
 void Block::decode(TensorMap&, part::CachedPass&) const { RUNNER_ASSERT(false, "asked of blocks that decode"); }
 

@@ -17,7 +17,9 @@ class TensorMap;
 namespace components::part {
 class KvCache;
 struct CachedPass;
+struct NamedExperts;
 struct NamedLinear;
+struct NamedProduct;
 }  // namespace components::part
 
 namespace components::block {
@@ -65,6 +67,11 @@ class Block : public runner::core::Stateful {
   virtual std::vector<Tie> ties() const = 0;
   /// Linear layers that adapters may add terms to, in a fixed order. parameters() has the terms' tensors at its end.
   virtual std::vector<part::NamedLinear> linears();
+  /// The weights that are kept in fewer than 16 bits, and are no parameters, in order: those of linears(), and what
+  /// else a block has so.
+  virtual std::vector<part::NamedProduct> quantized();
+  /// Stacks of the matrices of experts, however they are kept.
+  virtual std::vector<part::NamedExperts> experts() const;
   /// Other weights that forward() takes in the type of an autocast's products as well, full names of their owner's.
   /// What it reads of them but does not multiply it widens.
   virtual std::vector<std::string> lowered_weights() const { return {}; }

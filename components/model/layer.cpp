@@ -173,7 +173,7 @@ class Layer final : public block::BasicBlock {
   }
 
   std::vector<std::string> lowered_weights() const override {
-    if (!mixture_) return {};
+    if (!mixture_ || mixture_->experts_fc().quantized() != nullptr) return {};
     return {name() + ".mlp_experts_fc.weight", name() + ".mlp_experts_proj.weight"};
   }
 
@@ -193,8 +193,26 @@ class Layer final : public block::BasicBlock {
     return all;
   }
 
+  std::vector<part::NamedExperts> experts() const override {
+    if (!mixture_) return {};
+    const part::MixtureOptions& o = mixture_->options();
+    return {{name() + ".mlp_experts_fc.weight", o.experts, o.width, {o.hidden, o.hidden}},
+            {name() + ".mlp_experts_proj.weight", o.experts, o.hidden, {o.width}}};
+  }
+
+  std::vector<part::NamedProduct> quantized() override {
+    std::vector<part::NamedProduct> all = BasicBlock::quantized();
+    if (!mixture_) return all;
+    for (const auto& [weight, stack] : {std::pair{".mlp_experts_fc.weight", &mixture_->experts_fc()},
+                                        std::pair{".mlp_experts_proj.weight", &mixture_->experts_proj()}}) {
+      if (stack->quantized() != nullptr) all.push_back({name() + weight, stack->quantized(), stack->shape()});
+    }
+    return all;
+  }
+
   void set_training(bool training) override {
     BasicBlock::set_training(training);
+    for (const part::NamedProduct& named : quantized()) named.product->set_training(training);
     for (const part::NamedLinear& named : linears()) named.linear->set_training(training);
   }
 

@@ -24,21 +24,43 @@ at::Tensor for_products(const at::Tensor& weight, const at::Tensor& x) {
   return weight.requires_grad() || Autocast::is_on(x.device().type()) ? weight : weight.to(x.scalar_type());
 }
 
-at::Tensor expert_weight(Declared& declared, const std::string& name, std::int64_t experts, std::int64_t out,
-                         std::int64_t in, const Init& init) {
+}  // namespace
+
+ExpertStack::ExpertStack(Declared& declared, const std::string& name, std::int64_t experts, std::int64_t out,
+                         std::int64_t in, const Init& init)
+    : experts_(experts), out_(out), in_(in) {
+  const std::string weight = name + ".weight";
+  if (const QuantizedForm* form = declared.form_of(weight)) {
+    quantized_ = std::make_unique<QuantizedProduct>(*form, experts * out, in, declared.on_meta());
+    return;
+  }
   const std::int64_t shape[] = {experts, out, in};
-  return declared.parameter(name + ".weight", shape, init);
+  weight_ = Weight(declared.parameter(weight, shape, init));
 }
 
-}  // namespace
+ExpertStack::~ExpertStack() = default;
+ExpertStack::ExpertStack(ExpertStack&&) noexcept = default;
+ExpertStack& ExpertStack::operator=(ExpertStack&&) noexcept = default;
+
+std::vector<at::Tensor> ExpertStack::each() const {
+  return quantized_ != nullptr ? std::vector<at::Tensor>() : weight_.tensor().unbind(0);
+}
+
+at::Tensor ExpertStack::forward(const at::Tensor& x_NI, std::int64_t e, const std::vector<at::Tensor>& each) const {
+  if (quantized_ != nullptr) return quantized_->forward_rows(quantized_->as_input(x_NI), e * out_, out_);
+  return at::linear(x_NI, for_products(each[static_cast<std::size_t>(e)], x_NI));
+}
+
+at::Tensor ExpertStack::matrix(std::int64_t e, bool bf16) const {
+  if (quantized_ != nullptr) return quantized_->weight(e * out_, out_, bf16);
+  return weight_.for_products(bf16, /*keeps=*/true).select(0, e);
+}
 
 Mixture::Mixture(Declared& declared, const std::string& name, const MixtureOptions& options)
     : options_(options),
       router_(declared, name + "_router", {options.width, options.experts, options.in, {}}),
-      fc_(expert_weight(declared, name + "_experts_fc", options.experts, 2 * options.hidden, options.width,
-                        options.in)),
-      proj_(expert_weight(declared, name + "_experts_proj", options.experts, options.width, options.hidden,
-                          options.out)) {}
+      fc_(declared, name + "_experts_fc", options.experts, 2 * options.hidden, options.width, options.in),
+      proj_(declared, name + "_experts_proj", options.experts, options.width, options.hidden, options.out) {}
 
 Routing Mixture::routed(const at::Tensor& logits_NE) const {
   const at::Tensor probabilities_NE = at::softmax(logits_NE, -1, at::kFloat);
@@ -69,16 +91,16 @@ at::Tensor Mixture::forward(const at::Tensor& x_NC, const Routing& routing) cons
   // Copied first, so that the gradient of a position is a sum in a fixed order on every device.
   const at::Tensor copies_MC = x_NC.unsqueeze(1).expand({-1, options_.chosen, -1}).reshape({-1, options_.width});
   const std::vector<at::Tensor> pieces = copies_MC.index_select(0, rows.order_M).split_with_sizes(rows.counts, 0);
-  // Each expert's part of a stack would else have a gradient of the size of all.
-  const std::vector<at::Tensor> fc = fc_.tensor().unbind(0), proj = proj_.tensor().unbind(0);
+  const std::vector<at::Tensor> fc = fc_.each(), proj = proj_.each();
   std::vector<at::Tensor> given;
   for (std::size_t e = 0; e < pieces.size(); ++e) {
     if (rows.counts[e] == 0) continue;
-    const at::Tensor hidden = at::linear(pieces[e], for_products(fc[e], x_NC));
+    const auto expert = static_cast<std::int64_t>(e);
+    const at::Tensor hidden = fc_.forward(pieces[e], expert, fc);
     const at::Tensor gate = hidden.narrow(-1, 0, options_.hidden);
     const at::Tensor up = hidden.narrow(-1, options_.hidden, options_.hidden);
     const at::Tensor active = activate(options_.activation, gate) * up;
-    given.push_back(at::linear(active, for_products(proj[e], active)));
+    given.push_back(proj_.forward(active, expert, proj));
   }
   return summed(at::cat(given, 0), rows, routing);
 }

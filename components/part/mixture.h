@@ -3,12 +3,14 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "components/part/activation.h"
 #include "components/part/linear.h"
 #include "components/part/mlp.h"
+#include "components/part/quantized_product.h"
 #include "components/part/weight.h"
 
 // N: positions   C: features of the stream   E: experts   K: experts of a position   F: features inside an expert
@@ -38,6 +40,33 @@ struct ExpertRows {
   std::vector<std::int64_t> counts;  ///< of each expert
 };
 
+/// The matrices of all experts, a parameter [E, O, I] or kept in fewer bits.
+class ExpertStack {
+ public:
+  /// NAME.weight.
+  ExpertStack(Declared& declared, const std::string& name, std::int64_t experts, std::int64_t out, std::int64_t in,
+              const Init& init);
+  ~ExpertStack();
+  ExpertStack(ExpertStack&&) noexcept;
+  ExpertStack& operator=(ExpertStack&&) noexcept;
+
+  /// The matrices of a parameter one by one, for a forward pass: each expert's part of a stack would else have a
+  /// gradient of the size of all. Empty where they are kept in fewer bits.
+  std::vector<at::Tensor> each() const;
+  /// Of expert e, by LibTorch's operations: x [N, I] to [N, O]. `each`: what each() gave.
+  at::Tensor forward(const at::Tensor& x_NI, std::int64_t e, const std::vector<at::Tensor>& each) const;
+  /// For generation on the CPU: the matrix [O, I] of expert e in the type of products, a view or a copy.
+  at::Tensor matrix(std::int64_t e, bool bf16) const;
+  /// Null where it is a parameter.
+  QuantizedProduct* quantized() const { return quantized_.get(); }
+  std::vector<std::int64_t> shape() const { return {experts_, out_, in_}; }
+
+ private:
+  std::int64_t experts_, out_, in_;
+  Weight weight_;  ///< undefined: in fewer bits
+  std::unique_ptr<QuantizedProduct> quantized_;
+};
+
 /// A mixture of gated MLPs without biases: a router chooses K of E experts for each position, and what these compute is
 /// summed by its weights. `NAME_router.weight` [E, C], `NAME_experts_fc.weight` [E, 2 F, C], whose first halves are the
 /// gates, and `NAME_experts_proj.weight` [E, C, F]. An expert without a position gets a gradient of zeros.
@@ -61,13 +90,13 @@ class Mixture {
   const MixtureOptions& options() const { return options_; }
   const Linear& router() const { return router_; }
   Linear& router() { return router_; }
-  const Weight& experts_fc() const { return fc_; }
-  const Weight& experts_proj() const { return proj_; }
+  const ExpertStack& experts_fc() const { return fc_; }
+  const ExpertStack& experts_proj() const { return proj_; }
 
  private:
   MixtureOptions options_;
   Linear router_;
-  Weight fc_, proj_;
+  ExpertStack fc_, proj_;
 };
 
 /// What Routing adds to a balance of experts, float32 [2, E]: how many positions chose each expert, and the sums of

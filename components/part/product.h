@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -76,6 +77,20 @@ class Product {
   virtual void fill(const std::vector<const runner::pretrained::PackedWeight*>& layers);
   /// Of a quantised one: a parameter is moved by whoever owns it.
   virtual void move_to(const c10::Device& /*device*/) {}
+};
+
+/// The weight of a block that is a Product and no parameter.
+struct NamedProduct {
+  std::string name;  ///< `h.0.attn_qkv.weight`
+  Product* product = nullptr;
+  std::vector<std::int64_t> shape;  ///< [O, I], or of a stack of E matrices [E, O / E, I]
+};
+
+/// The matrices of a mixture's experts, a stack in one weight of a block.
+struct NamedExperts {
+  std::string name;  ///< `h.0.mlp_experts_fc.weight`
+  std::int64_t experts = 0, in = 0;
+  std::vector<std::int64_t> parts;  ///< rows of the matrices that are joined in each expert's
 };
 
 }  // namespace components::part

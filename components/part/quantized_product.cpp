@@ -59,10 +59,12 @@ namespace {
 class Plain final : public torch::autograd::Function<Plain> {
  public:
   static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& x,
-                            const QuantizedProduct* product) {
+                            const QuantizedProduct* product, std::int64_t first, std::int64_t count) {
     context->saved_data["product"] = reinterpret_cast<std::int64_t>(product);
+    context->saved_data["first"] = first;
+    context->saved_data["count"] = count;
     context->saved_data["type"] = static_cast<std::int64_t>(x.scalar_type());
-    return product->multiplied(x);
+    return product->multiplied(x, first, count);
   }
 
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
@@ -70,18 +72,19 @@ class Plain final : public torch::autograd::Function<Plain> {
     const auto* const product = reinterpret_cast<const QuantizedProduct*>(context->saved_data["product"].toInt());
     const auto type = static_cast<at::ScalarType>(context->saved_data["type"].toInt());
     const at::Tensor& dy = gradients[0];
-    const at::Tensor weight = product->weight(0, product->out(), false).to(dy.scalar_type());
-    return {at::matmul(dy, weight).to(type), at::Tensor()};
+    const std::int64_t first = context->saved_data["first"].toInt(), count = context->saved_data["count"].toInt();
+    const at::Tensor weight = product->weight(first, count, false).to(dy.scalar_type());
+    return {at::matmul(dy, weight).to(type), at::Tensor(), at::Tensor(), at::Tensor()};
   }
 };
 
 }  // namespace
 
-at::Tensor QuantizedProduct::multiplied(const at::Tensor& x) const {
-  if (!rounds_input()) return at::linear(x, weight(0, out_, false).to(x.scalar_type()));
+at::Tensor QuantizedProduct::multiplied(const at::Tensor& x, std::int64_t first, std::int64_t count) const {
+  if (!rounds_input()) return at::linear(x, weight(first, count, false).to(x.scalar_type()));
   std::vector<std::int64_t> sizes = x.sizes().vec();
-  sizes.back() = out_;
-  return int8_rows(x.reshape({-1, in_})).view(sizes).to(x.scalar_type());
+  sizes.back() = count;
+  return int8_rows(x.reshape({-1, in_}), first, count).view(sizes).to(x.scalar_type());
 }
 
 QuantizedProduct::QuantizedProduct(QuantizedForm form, std::int64_t out, std::int64_t in, bool on_meta)
@@ -132,8 +135,12 @@ at::Tensor QuantizedProduct::as_input(const at::Tensor& x) const {
 }
 
 at::Tensor QuantizedProduct::forward(const at::Tensor& x, const at::Tensor& bias) const {
-  const at::Tensor y = Plain::apply(x, this);
+  const at::Tensor y = forward_rows(x, 0, out_);
   return bias.defined() ? y + bias.to(y.scalar_type()) : y;
+}
+
+at::Tensor QuantizedProduct::forward_rows(const at::Tensor& x, std::int64_t first, std::int64_t count) const {
+  return Plain::apply(x, this, first, count);
 }
 
 template <typename F>
@@ -163,7 +170,7 @@ std::unique_ptr<ProductBackward> QuantizedProduct::in_node(const at::Tensor& x_N
                                                            bool with_backward) const {
   const bool bf16 = x_NI.scalar_type() == at::kBFloat16;
   if (rounds_input()) {
-    const at::Tensor y = int8_rows(x_NI);
+    const at::Tensor y = int8_rows(x_NI, 0, out_);
     y_NO = bf16 ? kernels::lowered<Bf16>(y) : y;
     return with_backward ? std::make_unique<Backward>(*this) : nullptr;
   }
@@ -174,14 +181,18 @@ std::unique_ptr<ProductBackward> QuantizedProduct::in_node(const at::Tensor& x_N
   return with_backward ? std::make_unique<Backward>(*this) : nullptr;
 }
 
-at::Tensor QuantizedProduct::int8_rows(const at::Tensor& x_NI) const {
+at::Tensor QuantizedProduct::int8_rows(const at::Tensor& x_NI, std::int64_t first, std::int64_t count) const {
   std::vector<at::Tensor> all;
-  for (const auto& matrix : matrices_) all.push_back(int8_products(x_NI, *matrix, form_.threshold));
+  std::int64_t before = 0;
+  for (const auto& matrix : matrices_) {
+    if (before >= first && before < first + count) all.push_back(int8_products(x_NI, *matrix, form_.threshold));
+    before += matrix->rows();
+  }
   return all.size() == 1 ? all.front() : at::cat(all, 1);
 }
 
 at::Tensor QuantizedProduct::rows(const at::Tensor& x_NI) const {
-  if (rounds_input()) return int8_rows(x_NI).contiguous();
+  if (rounds_input()) return int8_rows(x_NI, 0, out_).contiguous();
   const at::Tensor y_NO = new_tensor<float>({x_NI.size(0), out_});
   const auto multiply = [&]<typename T>(const QuantizedMatrix& matrix, std::int64_t before, T*) {
     kernels::parallel_for_rows(up(matrix.rows(), kRowsOfTask), [&](std::int64_t, std::int64_t begin, std::int64_t end) {

@@ -48,8 +48,10 @@ class QuantizedProduct final : public Product {
   at::Tensor weight(std::int64_t first, std::int64_t count, bool bf16) const override;
 
   const QuantizedForm& form() const { return form_; }
-  /// forward() without bias, below autograd.
-  at::Tensor multiplied(const at::Tensor& x) const;
+  /// forward() by rows [first, first + count) of W alone, whole layers of those that are joined, without bias.
+  at::Tensor forward_rows(const at::Tensor& x, std::int64_t first, std::int64_t count) const;
+  /// The same below autograd.
+  at::Tensor multiplied(const at::Tensor& x, std::int64_t first, std::int64_t count) const;
 
   void set_training(bool training) override { is_training_ = training; }
   bool is_quantized() const override { return true; }
@@ -62,7 +64,8 @@ class QuantizedProduct final : public Product {
   class Backward;
 
   bool rounds_input() const { return form_.kind == QuantizedForm::Kind::kInt8 && !is_training_; }
-  at::Tensor int8_rows(const at::Tensor& x_NI) const;  ///< of 8 bits: [N, O] float32
+  /// Of 8 bits, by those rows: [N, count] float32.
+  at::Tensor int8_rows(const at::Tensor& x_NI, std::int64_t first, std::int64_t count) const;
 
   /// Calls `f(first, piece)` for pieces [rows, I] of W from its row `first` on, in the type of products, one after the
   /// other in the same memory.

@@ -105,10 +105,8 @@ void load_init_weights(const InitWeights& weights, const components::model::Mode
   std::unordered_map<std::string, at::Tensor> targets;
   for (const NamedTensor& named : model.parameters()) targets.emplace(named.name, named.tensor);
   for (const NamedTensor& named : model.buffers()) targets.emplace(named.name, named.tensor);
-  std::unordered_map<std::string, components::part::Product*> quantized;
-  for (const auto& named : components::block::quantized_linears(model.blocks())) {
-    quantized.emplace(named.name + ".weight", &named.linear->product());
-  }
+  std::unordered_map<std::string, components::part::NamedProduct> quantized;
+  for (auto& named : components::block::quantized_products(model.blocks())) quantized.emplace(named.name, named);
   const TensorSource source(weights.source);
   const auto bytes_of = [&](const std::string& name) {
     const TensorBytes* bytes = source.find(name);
@@ -133,13 +131,13 @@ void load_init_weights(const InitWeights& weights, const components::model::Mode
     before = &fill;
     if (const auto at = quantized.find(fill.name); at != quantized.end()) {
       if (pretrained::is_packed(fill.dtype)) {
-        fill_packed(source, fill, *at->second, bytes_of);
+        fill_packed(source, fill, *at->second.product, bytes_of);
         continue;
       }
       const auto type = fill.dtype == "BF16" ? at::kBFloat16 : at::kFloat;
-      const at::Tensor whole = at::empty({at->second->out(), at->second->in()}, at::TensorOptions().dtype(type));
+      const at::Tensor whole = at::empty(at->second.shape, at::TensorOptions().dtype(type));
       fill_tensor(source, fill, whole, bytes_of);
-      at->second->fill(whole);
+      at->second.product->fill(whole.flatten(0, -2));
       continue;
     }
     if (access.open) access.open(fill.name);

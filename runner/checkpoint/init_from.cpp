@@ -115,8 +115,8 @@ class Matcher {
         tensors_(model.parameters()),
         diagnostics_(diagnostics) {
     for (NamedTensor& buffer : model.buffers()) tensors_.push_back(std::move(buffer));
-    for (const auto& named : components::block::quantized_linears(model.blocks())) {
-      quantized_.emplace(named.name + ".weight", &named.linear->product());
+    for (const auto& named : components::block::quantized_products(model.blocks())) {
+      quantized_.emplace(named.name, named.product);
     }
     for (NamedTensor& weight : components::block::quantized_weights(model.blocks())) {
       tensors_.push_back(std::move(weight));

@@ -105,16 +105,14 @@ at::Tensor mixed_experts(const at::Tensor& rows_NC, const Mixture& mixture, bool
   const MlpOptions of_expert = o.of_expert();
   const at::Tensor x_NC = lowered(rows_NC, bf16 && rows_NC.scalar_type() == at::kFloat);
   const at::Tensor sorted_MC = x_NC.index_select(0, rows.order_M.div(o.chosen, "floor"));
-  const at::Tensor fc = mixture.experts_fc().for_products(bf16, true),
-                   proj = mixture.experts_proj().for_products(bf16, true);
   const at::Tensor given_MC = new_tensor<float>({sorted_MC.size(0), o.width});
   std::int64_t first = 0;
   for (std::int64_t e = 0; e < o.experts; ++e) {
     const std::int64_t count = rows.counts[static_cast<std::size_t>(e)];
     if (count == 0) continue;
     const at::Tensor hidden =
-        activated(row_products(sorted_MC.narrow(0, first, count), fc.select(0, e)), {}, of_expert);
-    given_MC.narrow(0, first, count).copy_(row_products(lowered(hidden, bf16), proj.select(0, e)));
+        activated(row_products(sorted_MC.narrow(0, first, count), mixture.experts_fc().matrix(e, bf16)), {}, of_expert);
+    given_MC.narrow(0, first, count).copy_(row_products(lowered(hidden, bf16), mixture.experts_proj().matrix(e, bf16)));
     first += count;
   }
   return mixture.summed(given_MC, rows, routing);

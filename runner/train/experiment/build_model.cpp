@@ -176,8 +176,8 @@ void build_model(Experiment& experiment, const BuildOptions& options, Diagnostic
   for (const auto& tensors :
        {experiment.model->parameters(), experiment.model->buffers(), experiment.model->constants()})
     components::move_to(tensors, experiment.device);
-  for (const auto& named : components::block::quantized_linears(experiment.model->blocks())) {
-    named.linear->product().move_to(experiment.device);
+  for (const auto& named : components::block::quantized_products(experiment.model->blocks())) {
+    named.product->move_to(experiment.device);
   }
 }
 

@@ -143,3 +143,48 @@ TEST_CASE("a balance counts the positions that are no padding", "[part][mixture]
   // Nothing real: no number divided by zero.
   CHECK(balance_loss(balance_sums(routing, at::zeros({3}, at::kBool)), 1).item<double>() == 0.0);
 }
+
+TEST_CASE("experts in fewer bits compute as those that they stand for", "[part][mixture][quantization]") {
+  using components::part::QuantizedForm;
+  constexpr std::int64_t kExperts = 3;
+  const MixtureOptions options{.width = kWidth,
+                               .hidden = 4,
+                               .experts = kExperts,
+                               .chosen = 2,
+                               .activation = components::part::Activation::kSilu,
+                               .in = components::part::normal(0.7),
+                               .out = components::part::normal(0.7)};
+  for (const auto kind : {QuantizedForm::Kind::kNf4, QuantizedForm::Kind::kInt8}) {
+    at::manual_seed(5);
+    components::part::DrawnWeights drawn;
+    components::part::Declared whole(drawn);
+    const Mixture mixture(whole, "mlp", options);
+    const std::vector<std::int64_t> fc(2 * kExperts, options.hidden), proj(kExperts, options.width);
+    const components::part::QuantizedWeights::Forms forms = {
+        {"mlp_experts_fc.weight", {.kind = kind, .rows = fc}}, {"mlp_experts_proj.weight", {.kind = kind, .rows = proj}}};
+    components::part::QuantizedWeights smaller(drawn, forms);
+    components::part::Declared small(smaller);
+    const Mixture quantized(small, "mlp", options);
+    CHECK(whole.parameters().size() == 3);
+    REQUIRE(small.parameters().size() == 1);
+    const at::NoGradGuard no_grad;
+    small.parameters()[0].tensor.copy_(whole.parameters()[0].tensor);
+    const components::part::ExpertStack* const stacks[] = {&quantized.experts_fc(), &quantized.experts_proj()};
+    for (std::size_t i = 0; i < 2; ++i) {
+      const at::Tensor& parameter = whole.parameters()[i + 1].tensor;
+      REQUIRE(stacks[i]->quantized() != nullptr);
+      stacks[i]->quantized()->fill(parameter.flatten(0, 1));
+      std::vector<at::Tensor> each;
+      for (std::int64_t e = 0; e < kExperts; ++e) each.push_back(stacks[i]->matrix(e, false));
+      CHECK((at::stack(each) - parameter).abs().max().item<double>() > 0);
+      parameter.copy_(at::stack(each));
+    }
+    const at::AutoGradMode with_grad(true);
+    const at::Tensor x = torch::randn({9, kWidth}).requires_grad_(), same = x.detach().clone().requires_grad_();
+    const at::Tensor one = mixture.forward(x, mixture.routing(x)), other = quantized.forward(same, quantized.routing(same));
+    CHECK((one - other).abs().max().item<double>() < 1e-5);
+    one.square().sum().backward();
+    other.square().sum().backward();
+    CHECK((x.grad() - same.grad()).abs().max().item<double>() < 1e-4 * x.grad().abs().max().item<double>());
+  }
+}

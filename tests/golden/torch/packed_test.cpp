@@ -120,8 +120,8 @@ TEST_CASE("packed weights are read bit for bit, joined and alone", "[golden][qua
     const Loaded loaded = load(folder);
     const TensorSource source(loaded.weights.source);
     std::map<std::string, const components::part::Product*> layers;
-    for (const auto& named : components::block::quantized_linears(loaded.experiment->model->blocks())) {
-      layers.emplace(named.name + ".weight", &named.linear->product());
+    for (const auto& named : components::block::quantized_products(loaded.experiment->model->blocks())) {
+      layers.emplace(named.name, named.product);
     }
     std::size_t compared = 0;
     for (const auto& fill : loaded.weights.fills) {

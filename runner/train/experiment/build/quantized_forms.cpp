@@ -24,6 +24,10 @@ Forms quantized_forms(const resolve::Recipe& recipe, const components::model::Mo
   const core::Node& section = recipe.at("quantization");
   Forms forms = components::adapter::quantized_layers(form, *section.find("llm_int8_skip_modules"), on_meta,
                                                       recipe.model, diagnostics);
+  if (config.quantize_moe_experts) {
+    forms.merge(
+        components::adapter::quantized_experts(form, *section.find("quantize_moe_experts"), on_meta, diagnostics));
+  }
   if (!for_training) return forms;
   for (const components::NamedTensor& parameter : on_meta.parameters()) {
     if (!parameter.tensor.requires_grad() || !forms.contains(parameter.name)) continue;
