@@ -346,6 +346,10 @@ class Writer {
       throw RunError("the run has adapters of its own, and --adapter names another one",
                      "use --merge to write the model with its own", core::kExitUsage);
     }
+    if (blocks_.empty() && quantization() != nullptr) {
+      throw RunError("the run has no adapters, and its checkpoint does not hold the quantized weights that it read",
+                     "train adapters beside what training.train_only names", core::kExitUsage);
+    }
     if (!blocks_.empty() && !request_.merge && request_.quantize) {
       throw RunError("--quantize is of a whole model, and an adapter is written alone",
                      "add --merge, which writes the model with it", core::kExitUsage);
