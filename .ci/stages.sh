@@ -12,7 +12,7 @@ inputs=(
   [fast]='runner/artifact runner/chart runner/cli runner/core runner/hub runner/launch runner/net runner/pretrained
           runner/query runner/recipe runner/registry runner/resolve runner/review runner/store runner/sweep
           runner/terminal runner/transfer runner/words trackers components/sampler components/pruner
-          components/tokenizer
+          components/tokenizer components/quantization
           components/template components/model/types schemas recipes tests/runner tests/components/sampler
           tests/components/pruner tests/components/template tests/components/tokenizer tests/trackers
           tests/golden tests/sim tests/support tests/fixtures tests/programs
@@ -54,7 +54,7 @@ inputs=(
               tests/tidy/worked_examples.sh tests/support/*.h tests/support/torch/*.h tests/trackers/followed_run.h'
   # What fuzz_recipe links, the generated tables too, and what it mutates.
   [fuzz]='runner/core runner/recipe runner/registry runner/resolve runner/pretrained runner/artifact runner/hub
-          runner/net runner/words tests/parity/adapters/*/adapter_config.json
+          runner/net runner/words components/quantization tests/parity/adapters/*/adapter_config.json
           components/tokenizer tests/components/tokenizer/files components/template
           tests/components/template/recorded components/model/types schemas tests/fuzz recipes
           tests/golden/bad tests/cli tests/runner/artifact/foreign/files tests/parity/models/*/*.json'

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,13 +32,20 @@ bool is_kept(const runner::pretrained::ModelType* type, const Target& target) {
 /// By place in `all`, whether the layer is named.
 std::vector<bool> skipped(const Node& skip, const std::vector<Target>& all, Diagnostics& diagnostics) {
   Node names = Node::sequence({}, skip.location());
+  std::vector<bool> skips(all.size());
   for (const Node& name : skip.items()) {
-    const bool is_other =
+    bool is_other =
         std::find(kNeverQuantized.begin(), kNeverQuantized.end(), name.as_string()) != kNeverQuantized.end();
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (!all[i].module.starts_with(name.as_string() + ".")) continue;
+      skips[i] = is_other = true;  // a module with layers below it
+    }
     if (!is_other) names.items().push_back(name);
   }
-  if (names.items().empty()) return std::vector<bool>(all.size());
-  return TargetNames("llm_int8_skip_modules", names, all, diagnostics).chosen();
+  if (names.items().empty()) return skips;
+  const std::vector<bool> named = TargetNames("llm_int8_skip_modules", names, all, diagnostics).chosen();
+  std::transform(named.begin(), named.end(), skips.begin(), skips.begin(), std::logical_or<>());
+  return skips;
 }
 
 }  // namespace

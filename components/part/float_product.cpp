@@ -39,6 +39,9 @@ class FloatProductBackward final : public ProductBackward {
 }  // namespace
 
 void Product::fill(const at::Tensor&) { RUNNER_ASSERT(false, "a parameter is filled by its name"); }
+void Product::fill(const std::vector<const runner::pretrained::PackedWeight*>&) {
+  RUNNER_ASSERT(false, "a parameter is filled by its name");
+}
 
 std::int64_t FloatProduct::bytes() const { return static_cast<std::int64_t>(weight_.tensor().nbytes()); }
 std::int64_t FloatProduct::in() const { return weight_.tensor().size(1); }

@@ -3,11 +3,16 @@
 #include <cstdint>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "runner/core/tensor_fwd.h"
 
 namespace c10 {
 struct Device;
+}
+
+namespace runner::pretrained {
+struct PackedWeight;
 }
 
 namespace components::part {
@@ -67,6 +72,8 @@ class Product {
   virtual std::int64_t bytes() const = 0;  ///< that W takes
   /// Of a quantised one: takes W [O, I], float32 or bfloat16 on the CPU.
   virtual void fill(const at::Tensor& weight_OI);
+  /// The same from a file that has them so, of each of the joined layers one, in its form.
+  virtual void fill(const std::vector<const runner::pretrained::PackedWeight*>& layers);
   /// Of a quantised one: a parameter is moved by whoever owns it.
   virtual void move_to(const c10::Device& /*device*/) {}
 };

@@ -2,6 +2,7 @@
 
 #include "components/part/quantized_matrix.h"
 
+#include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/_int_mm.h>
@@ -18,23 +19,38 @@
 #include "components/ops/torch_bridge.h"
 #include "components/quantization/blockwise.h"
 #include "components/quantization/int8_rows.h"
+#include "runner/core/error.h"
+#include "runner/pretrained/packed/packed_weight.h"
 
 namespace components::part {
 namespace {
 
 using kernels::Bf16;
 using kernels::data;
+using quantization::kBlockOfFourBits;
+using quantization::table_of;
+using runner::pretrained::PackedWeight;
 
-constexpr float kMost = 127.0F;  ///< of 8 bits
+constexpr float kMost = 127.0F;                ///< of 8 bits
+constexpr std::size_t kGrainNumbers = 32'768;  ///< of a thread: some ten microseconds
 
 std::int64_t up(std::int64_t whole, std::int64_t part) { return (whole + part - 1) / part; }
 
-const kernels::FourBitTable& table_of(QuantizedForm::Kind kind) {
-  return kind == QuantizedForm::Kind::kNf4 ? kernels::kNf4 : kernels::kFp4;
+/// `run(first, last)` for pieces of `count` things, by all threads; each makes the same of it as one does of all.
+template <typename Run>
+void for_each_piece(std::size_t count, std::size_t grain, const Run& run) {
+  at::parallel_for(0, static_cast<std::int64_t>(count), std::max<std::int64_t>(1, static_cast<std::int64_t>(grain)),
+                   [&](std::int64_t first, std::int64_t last) {
+                     run(static_cast<std::size_t>(first), static_cast<std::size_t>(last));
+                   });
 }
 
 at::Tensor empty(std::int64_t count, at::ScalarType type, bool on_meta) {
   return at::empty({count}, at::TensorOptions().dtype(type).device(on_meta ? at::kMeta : at::kCPU));
+}
+
+std::span<char> bytes_of(const at::Tensor& tensor) {
+  return {static_cast<char*>(tensor.mutable_data_ptr()), tensor.nbytes()};
 }
 
 at::Tensor values_on(const float* values, std::int64_t count, const at::Device& device) {
@@ -71,8 +87,15 @@ class FourBits final : public QuantizedMatrix {
     const auto count = static_cast<std::size_t>(rows_ * in_),
                blocks = static_cast<std::size_t>(up(rows_ * in_, kBlockOfFourBits));
     std::vector<float> scales(blocks);
-    quantization::quantize_four_bit(std::span(data<float>(numbers), count), kBlockOfFourBits, table_of(kind_),
-                                    std::span(codes_.mutable_data_ptr<std::uint8_t>(), (count + 1) / 2), scales);
+    const std::span<const float> all(data<float>(numbers), count);
+    const std::span<std::uint8_t> codes(codes_.mutable_data_ptr<std::uint8_t>(), (count + 1) / 2);
+    constexpr auto kBlock = static_cast<std::size_t>(kBlockOfFourBits);
+    for_each_piece(blocks, kGrainNumbers / kBlock, [&](std::size_t first, std::size_t last) {
+      const std::size_t begin = first * kBlock, size = std::min(count, last * kBlock) - begin;
+      quantization::quantize_four_bit(all.subspan(begin, size), kBlockOfFourBits, table_of(kind_),
+                                      codes.subspan(begin / 2, (size + 1) / 2),
+                                      std::span(scales).subspan(first, last - first));
+    });
     if (scale_codes_.defined()) {
       const quantization::NestedAbsmax nested = quantization::nest(scales);
       std::copy(nested.codes.begin(), nested.codes.end(), scale_codes_.mutable_data_ptr<std::uint8_t>());
@@ -80,6 +103,17 @@ class FourBits final : public QuantizedMatrix {
       offset_ = nested.offset;
     }
     std::copy(scales.begin(), scales.end(), data<float>(scales_));
+    move_to(device);
+  }
+
+  void fill(const PackedWeight& weight) override {
+    RUNNER_ASSERT(weight.kind == kind_ && weight.is_nested() == scale_codes_.defined(), "a weight has its form");
+    const at::Device device = codes_.device();
+    move_to(at::kCPU);
+    PackedWeight::copy(weight.codes, bytes_of(codes_));
+    PackedWeight::copy(weight.scales, bytes_of(scale_codes_.defined() ? scale_codes_ : scales_));
+    if (scale_codes_.defined()) PackedWeight::copy(weight.nested_scales, bytes_of(scales_));
+    offset_ = weight.nested_offset;
     move_to(device);
   }
 
@@ -157,10 +191,23 @@ class EightBits final : public QuantizedMatrix {
     const at::Device device = codes_.device();
     move_to(at::kCPU);
     const at::Tensor low = numbers.to(at::kHalf).to(at::kFloat);
-    const quantization::Int8Rows made = quantization::quantize_int8_rows(
-        std::span(low.const_data_ptr<float>(), static_cast<std::size_t>(low.numel())), in_);
-    std::copy(made.numbers_RC.begin(), made.numbers_RC.end(), codes_.mutable_data_ptr<std::int8_t>());
-    std::copy(made.absmax_R.begin(), made.absmax_R.end(), scales_.mutable_data_ptr<float>());
+    const auto in = static_cast<std::size_t>(in_);
+    const std::span<const float> all(low.const_data_ptr<float>(), static_cast<std::size_t>(low.numel()));
+    for_each_piece(static_cast<std::size_t>(rows_), kGrainNumbers / in, [&](std::size_t first, std::size_t last) {
+      const quantization::Int8Rows made =
+          quantization::quantize_int8_rows(all.subspan(first * in, (last - first) * in), in_);
+      std::copy(made.numbers_RC.begin(), made.numbers_RC.end(), codes_.mutable_data_ptr<std::int8_t>() + first * in);
+      std::copy(made.absmax_R.begin(), made.absmax_R.end(), scales_.mutable_data_ptr<float>() + first);
+    });
+    move_to(device);
+  }
+
+  void fill(const PackedWeight& weight) override {
+    RUNNER_ASSERT(weight.kind == PackedWeight::Kind::kInt8, "a weight has its form");
+    const at::Device device = codes_.device();
+    move_to(at::kCPU);
+    PackedWeight::copy(weight.codes, bytes_of(codes_));
+    PackedWeight::copy(weight.scales, bytes_of(scales_));
     move_to(device);
   }
 

@@ -21,6 +21,8 @@ class QuantizedMatrix {
   virtual std::int64_t bytes() const = 0;
   /// numbers [R, I] float32 on the CPU.
   virtual void fill(const at::Tensor& numbers_RI) = 0;
+  /// The same bits. W of these sizes, in this form.
+  virtual void fill(const runner::pretrained::PackedWeight& weight) = 0;
   virtual void move_to(const c10::Device& device) = 0;
 
   /// Rows [first, first + count) into [count, I], on the CPU.

@@ -117,6 +117,12 @@ void QuantizedProduct::fill(const at::Tensor& weight_OI) {
   ++fills_;
 }
 
+void QuantizedProduct::fill(const std::vector<const runner::pretrained::PackedWeight*>& layers) {
+  RUNNER_ASSERT(layers.size() == matrices_.size(), "each layer has a weight");
+  for (std::size_t i = 0; i < layers.size(); ++i) matrices_[i]->fill(*layers[i]);
+  ++fills_;
+}
+
 void QuantizedProduct::move_to(const c10::Device& device) {
   for (const auto& matrix : matrices_) matrix->move_to(device);
 }

@@ -7,20 +7,19 @@
 #include <vector>
 
 #include "components/part/product.h"
+#include "components/quantization/form.h"
 #include "runner/core/tensor_fwd.h"
 
 namespace components::part {
 
 /// How the weight of a linear layer is kept in fewer than 16 bits.
 struct QuantizedForm {
-  enum class Kind { kNf4, kFp4, kInt8 };
+  using Kind = quantization::Kind;
   Kind kind = Kind::kNf4;
   bool double_quant = false;       ///< of 4 bits: the scales of blocks are in 8 bits as well
   double threshold = 0.0;          ///< of 8 bits: columns of x with a larger number keep their precision; 0: none do
   std::vector<std::int64_t> rows;  ///< of the layers that are joined in it, each quantised by itself
 };
-
-constexpr std::int64_t kBlockOfFourBits = 64;  ///< numbers that share a scale
 
 class QuantizedMatrix;
 
@@ -48,6 +47,7 @@ class QuantizedProduct final : public Product {
   at::Tensor rows(const at::Tensor& x_NI) const override;
   at::Tensor weight(std::int64_t first, std::int64_t count, bool bf16) const override;
 
+  const QuantizedForm& form() const { return form_; }
   /// forward() without bias, below autograd.
   at::Tensor multiplied(const at::Tensor& x) const;
 
@@ -55,6 +55,7 @@ class QuantizedProduct final : public Product {
   bool is_quantized() const override { return true; }
   std::int64_t bytes() const override;
   void fill(const at::Tensor& weight_OI) override;
+  void fill(const std::vector<const runner::pretrained::PackedWeight*>& layers) override;
   void move_to(const c10::Device& device) override;
 
  private:

@@ -7,8 +7,8 @@
 #include "components/kernels/block_codes.h"
 #include "components/kernels/four_bit.h"
 
-// Numbers in 8 or 4 bits, by blocks with an absmax each, as bitsandbytes keeps them. All threads work on large spans;
-// the result does not depend on their number.
+// Numbers in 8 or 4 bits, by blocks with an absmax each, as bitsandbytes keeps them. One thread: pieces of whole blocks
+// may be given to several.
 
 namespace components::quantization {
 

@@ -1,7 +1,5 @@
 #include "components/quantization/int8_rows.h"
 
-#include <ATen/Parallel.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -11,10 +9,7 @@
 namespace components::quantization {
 namespace {
 
-constexpr std::int64_t kGrainElements = 32'768;  ///< of a thread: some ten microseconds
 constexpr float kMost = 127.0F;
-
-std::int64_t grain_of(std::int64_t columns) { return std::max<std::int64_t>(1, kGrainElements / columns); }
 
 std::vector<std::int64_t> outlier_columns(std::span<const float> numbers_RC, std::int64_t columns, float outlier_min) {
   std::vector<bool> is_outlier(static_cast<std::size_t>(columns));
@@ -36,25 +31,23 @@ Int8Rows quantize_int8_rows(std::span<const float> numbers_RC, std::int64_t colu
   Int8Rows made{std::vector<std::int8_t>(numbers_RC.size()), std::vector<float>(static_cast<std::size_t>(rows)), {}};
   const bool leaves_out = outlier_min > 0.0F;
   if (leaves_out) made.outliers = outlier_columns(numbers_RC, columns, outlier_min);
-  at::parallel_for(0, rows, grain_of(columns), [&](std::int64_t from, std::int64_t to) {
-    for (std::int64_t row = from; row < to; ++row) {
-      const float* numbers = numbers_RC.data() + row * columns;
-      std::int8_t* quantised = made.numbers_RC.data() + row * columns;
-      float absmax = 0.0F;
-      for (std::int64_t i = 0; i < columns; ++i) {
-        const float size = std::fabs(numbers[i]);
-        if (!leaves_out || size < outlier_min) absmax = std::max(absmax, size);
-      }
-      made.absmax_R[static_cast<std::size_t>(row)] = absmax;
-      if (absmax == 0.0F) continue;
-      const float scale = kMost / absmax;
-      for (std::int64_t i = 0; i < columns; ++i) {
-        const float nearest = std::nearbyint(numbers[i] * scale);
-        quantised[i] = static_cast<std::int8_t>(std::clamp(nearest, -kMost, kMost));  // an outlier is beyond
-      }
-      for (const std::int64_t column : made.outliers) quantised[column] = 0;
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const float* numbers = numbers_RC.data() + row * columns;
+    std::int8_t* quantised = made.numbers_RC.data() + row * columns;
+    float absmax = 0.0F;
+    for (std::int64_t i = 0; i < columns; ++i) {
+      const float size = std::fabs(numbers[i]);
+      if (!leaves_out || size < outlier_min) absmax = std::max(absmax, size);
     }
-  });
+    made.absmax_R[static_cast<std::size_t>(row)] = absmax;
+    if (absmax == 0.0F) continue;
+    const float scale = kMost / absmax;
+    for (std::int64_t i = 0; i < columns; ++i) {
+      const float nearest = std::nearbyint(numbers[i] * scale);
+      quantised[i] = static_cast<std::int8_t>(std::clamp(nearest, -kMost, kMost));  // an outlier is beyond
+    }
+    for (const std::int64_t column : made.outliers) quantised[column] = 0;
+  }
   return made;
 }
 
@@ -63,15 +56,13 @@ void dequantize_int8_rows(const Int8Rows& rows, std::span<float> numbers_RC) {
   const auto count = static_cast<std::int64_t>(rows.absmax_R.size());
   if (count == 0) return;
   const std::int64_t columns = static_cast<std::int64_t>(numbers_RC.size()) / count;
-  at::parallel_for(0, count, grain_of(columns), [&](std::int64_t from, std::int64_t to) {
-    for (std::int64_t row = from; row < to; ++row) {
-      const float scale = rows.absmax_R[static_cast<std::size_t>(row)] / kMost;
-      for (std::int64_t i = row * columns; i < (row + 1) * columns; ++i) {
-        const auto at = static_cast<std::size_t>(i);
-        numbers_RC[at] = static_cast<float>(rows.numbers_RC[at]) * scale;
-      }
+  for (std::int64_t row = 0; row < count; ++row) {
+    const float scale = rows.absmax_R[static_cast<std::size_t>(row)] / kMost;
+    for (std::int64_t i = row * columns; i < (row + 1) * columns; ++i) {
+      const auto at = static_cast<std::size_t>(i);
+      numbers_RC[at] = static_cast<float>(rows.numbers_RC[at]) * scale;
     }
-  });
+  }
 }
 
 }  // namespace components::quantization

@@ -40,7 +40,9 @@ std::string checksum_of(const SafetensorsReader& source, const std::vector<BaseR
   };
   for (const BaseRecord::Tensor& tensor : tensors) {
     add(tensor.name);
-    for (const std::string& from : tensor.from) {
+    std::vector<std::string> all = tensor.from;
+    all.insert(all.end(), tensor.beside.begin(), tensor.beside.end());
+    for (const std::string& from : all) {
       const TensorBytes* bytes = source.find(from);
       if (bytes == nullptr) return "";
       add(from);
@@ -55,16 +57,35 @@ std::string checksum_of(const SafetensorsReader& source, const std::vector<BaseR
   return sum.text();
 }
 
+namespace {
+
+Node names_node(const std::vector<std::string>& names) {
+  Node list = Node::sequence();
+  for (const std::string& name : names) list.items().push_back(Node::string(name));
+  return list;
+}
+
+std::vector<std::string> names_of(const Node& list, const std::string& path) {
+  std::vector<std::string> names;
+  for (const Node& name : list.items()) {
+    if (!name.is_string()) throw RunError(path + ": its base has a tensor without a name");
+    names.push_back(name.as_string());
+  }
+  return names;
+}
+
+}  // namespace
+
 Node to_node(const BaseRecord& record) {
   Node tensors = Node::sequence();
   for (const BaseRecord::Tensor& tensor : record.tensors) {
-    Node from = Node::sequence();
-    for (const std::string& name : tensor.from) from.items().push_back(Node::string(name));
     Node one = Node::mapping();
     one.set("name", Node::string(tensor.name));
-    one.set("from", std::move(from));
+    one.set("from", names_node(tensor.from));
     if (tensor.transposed) one.set("transposed", Node::boolean(true));
     if (!tensor.dtype.empty()) one.set("dtype", Node::string(tensor.dtype));
+    if (!tensor.beside.empty()) one.set("beside", names_node(tensor.beside));
+    if (tensor.quantized) one.set("quantized", Node::boolean(true));
     tensors.items().push_back(std::move(one));
   }
   Node node = Node::mapping();
@@ -83,14 +104,16 @@ std::optional<BaseRecord> base_of_trainer(const Node& trainer, const std::string
   for (const Node& one : field(*node, "tensors", &Node::is_sequence, path).items()) {
     BaseRecord::Tensor& tensor = record.tensors.emplace_back();
     tensor.name = field(one, "name", &Node::is_string, path).as_string();
-    for (const Node& from : field(one, "from", &Node::is_sequence, path).items()) {
-      if (!from.is_string()) throw RunError(path + ": its base has a tensor without a name");
-      tensor.from.push_back(from.as_string());
-    }
+    tensor.from = names_of(field(one, "from", &Node::is_sequence, path), path);
     if (tensor.from.empty()) throw RunError(path + ": its base has no tensor for " + tensor.name);
     const Node *transposed = one.find("transposed"), *dtype = one.find("dtype");
     tensor.transposed = transposed != nullptr && transposed->is_bool() && transposed->as_bool();
     if (dtype != nullptr && dtype->is_string()) tensor.dtype = dtype->as_string();
+    if (const Node* beside = one.find("beside"); beside != nullptr && beside->is_sequence()) {
+      tensor.beside = names_of(*beside, path);
+    }
+    const Node* quantized = one.find("quantized");
+    tensor.quantized = quantized != nullptr && quantized->is_bool() && quantized->as_bool();
   }
   return record;
 }

@@ -17,7 +17,9 @@ struct BaseRecord {
     std::string name;
     std::vector<std::string> from;
     bool transposed = false;
-    std::string dtype = {};  ///< in the source; "": not known
+    std::string dtype = {};                ///< in the source; "": not known
+    std::vector<std::string> beside = {};  ///< what else the source has of a weight in 4 or 8 bits
+    bool quantized = false;                ///< kept in fewer bits by the recipe's `quantization`
   };
 
   std::string source;           ///< file of tensors or index of shards
@@ -25,7 +27,7 @@ struct BaseRecord {
   std::vector<Tensor> tensors;  ///< sorted by name
 };
 
-/// Of names, types, shapes and numbers; reads them all. "" when one is not there.
+/// Of names, types, shapes and numbers, of what lies beside them as well; reads them all. "" when one is not there.
 std::string checksum_of(const SafetensorsReader& source, const std::vector<BaseRecord::Tensor>& tensors);
 
 core::Node to_node(const BaseRecord& record);

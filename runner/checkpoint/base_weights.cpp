@@ -34,6 +34,7 @@ std::vector<SourceTensor> BaseWeights::fills() const {
   std::vector<SourceTensor> fills;
   for (const BaseRecord::Tensor& tensor : record_.tensors) {
     fills.push_back({tensor.name, tensor.from, tensor.transposed, tensor.dtype});
+    fills.back().beside = tensor.beside;
   }
   return fills;
 }
@@ -91,13 +92,14 @@ std::set<std::string> bf16_in_source(const std::vector<SourceTensor>& fills, con
 }
 
 std::shared_ptr<const BaseWeights> base_of(const InitWeights& init, const components::model::Model& model) {
-  std::unordered_set<std::string> frozen;
+  std::unordered_set<std::string> frozen, quantized;
   bool has_adapters = false;
   for (const components::NamedTensor& parameter : model.parameters()) {
     has_adapters = has_adapters || components::part::is_of_term(parameter.name);
     if (!parameter.tensor.requires_grad()) frozen.insert(parameter.name);
   }
-  for (const auto& weight : components::block::quantized_weights(model.blocks())) frozen.insert(weight.name);
+  for (const auto& weight : components::block::quantized_weights(model.blocks())) quantized.insert(weight.name);
+  frozen.insert(quantized.begin(), quantized.end());
   if (!has_adapters) return nullptr;
   // A run's checkpoint may be removed as newer ones are made: what comes from one is held.
   if (!init.checkpoint.empty() && init.base == nullptr) return nullptr;
@@ -110,7 +112,8 @@ std::shared_ptr<const BaseWeights> base_of(const InitWeights& init, const compon
   for (const SourceTensor& fill : init.base != nullptr ? init.base->fills() : init.fills) {
     // A tied one appears twice.
     if (!fill.left_out.empty() || fill.rows_kept || frozen.erase(fill.name) == 0) continue;
-    record.tensors.push_back({fill.name, fill.from, fill.transposed, fill.dtype});
+    record.tensors.push_back(
+        {fill.name, fill.from, fill.transposed, fill.dtype, fill.beside, quantized.contains(fill.name)});
   }
   return record.tensors.empty() ? nullptr : std::make_shared<const BaseWeights>(std::move(record));
 }

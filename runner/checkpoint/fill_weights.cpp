@@ -14,8 +14,11 @@
 #include "runner/artifact/tensor_set.h"
 #include "runner/checkpoint/base_weights.h"
 #include "runner/checkpoint/init_from.h"
+#include "runner/checkpoint/packed_fit.h"
 #include "runner/checkpoint/tensor_file.h"
 #include "runner/core/error.h"
+#include "runner/core/text/utf8.h"
+#include "runner/pretrained/packed/packed_weight.h"
 
 namespace runner::checkpoint {
 
@@ -74,6 +77,23 @@ void fill_tensor(const TensorSource& source, const SourceTensor& fill, const at:
   }
 }
 
+/// What a source has in fewer bits, which the model keeps so.
+template <typename BytesOf>
+void fill_packed(const TensorSource& source, const SourceTensor& fill, components::part::Product& product,
+                 const BytesOf& bytes_of) {
+  std::vector<const pretrained::PackedWeight*> layers;
+  for (const std::string& name : fill.from) {
+    bytes_of(name);
+    layers.push_back(source.packed(name));
+  }
+  if (const std::string why = why_not_packed(product, layers, fill.from); !why.empty()) {
+    throw core::RunError("init_from: of " + source.path() + " " + core::escape_for_terminal(why),
+                         "leave quantization as it was when these weights were read", core::kExitUsage);
+  }
+  product.fill(layers);
+  for (const std::string& name : fill.from) source.let_go(*bytes_of(name));
+}
+
 }  // namespace
 
 void load_init_weights(const InitWeights& weights, const components::model::Model& model, const WeightAccess& access) {
@@ -99,7 +119,7 @@ void load_init_weights(const InitWeights& weights, const components::model::Mode
   for (const SourceTensor& fill : weights.fills) {
     if (before != nullptr && before->name == fill.name) {
       const TensorBytes *one = bytes_of(before->from.front()), *other = bytes_of(fill.from.front());
-      const bool same = one->dtype == other->dtype && artifact::same_bytes(*one, *other);
+      const bool same = one->dtype == other->dtype && one->bytes == other->bytes && artifact::same_bytes(*one, *other);
       source.let_go(*one);
       source.let_go(*other);
       if (!same) {
@@ -112,6 +132,10 @@ void load_init_weights(const InitWeights& weights, const components::model::Mode
     }
     before = &fill;
     if (const auto at = quantized.find(fill.name); at != quantized.end()) {
+      if (pretrained::is_packed(fill.dtype)) {
+        fill_packed(source, fill, *at->second, bytes_of);
+        continue;
+      }
       const auto type = fill.dtype == "BF16" ? at::kBFloat16 : at::kFloat;
       const at::Tensor whole = at::empty({at->second->out(), at->second->in()}, at::TensorOptions().dtype(type));
       fill_tensor(source, fill, whole, bytes_of);

@@ -7,25 +7,28 @@
 #include <array>
 #include <cstring>
 #include <filesystem>
+#include <functional>
 #include <memory>
+#include <numeric>
 #include <set>
 #include <system_error>
 #include <unordered_map>
 
 #include "components/block/quantized.h"
+#include "components/part/linear.h"
 #include "components/part/linear_term.h"
 #include "components/tensor/tensors.h"
 #include "runner/artifact/checkpoint_name.h"
 #include "runner/artifact/io/checksum.h"
 #include "runner/artifact/io/element.h"
 #include "runner/artifact/manifest.h"
-#include "runner/artifact/safetensors_layout.h"
 #include "runner/artifact/tensor_bytes.h"
 #include "runner/artifact/tensor_compare.h"
 #include "runner/artifact/tensor_set.h"
 #include "runner/artifact/torch_reader.h"
 #include "runner/checkpoint/base_weights.h"
 #include "runner/checkpoint/config_check.h"
+#include "runner/checkpoint/packed_fit.h"
 #include "runner/checkpoint/tensor_file.h"
 #include "runner/core/error.h"
 #include "runner/core/language/name_map.h"
@@ -35,6 +38,7 @@
 #include "runner/core/text/utf8.h"
 #include "runner/core/units.h"
 #include "runner/hub/name.h"
+#include "runner/pretrained/packed/packed_reader.h"
 #include "runner/store/run_reader.h"
 
 namespace runner::checkpoint {
@@ -55,6 +59,8 @@ constexpr std::array kOfVocabulary = {"wte.weight", kHead, "head.bias"};
 constexpr const char* kSizesHint = "give the model the same sizes, or keep their initial values with init_from.exclude";
 constexpr const char* kVocabularyHint =
     "init_from.resize_vocab: true keeps the rows that both have, and begins new ones at the mean of the old";
+constexpr const char* kPackedHint =
+    "quantization is that of the config.json beside the weights; leave it out, and check that they belong together";
 constexpr const char* kTransposeHint =
     "write the file with these weights transposed (weight.t().contiguous()), or keep their initial values with "
     "init_from.exclude";
@@ -109,8 +115,10 @@ class Matcher {
         tensors_(model.parameters()),
         diagnostics_(diagnostics) {
     for (NamedTensor& buffer : model.buffers()) tensors_.push_back(std::move(buffer));
+    for (const auto& named : components::block::quantized_linears(model.blocks())) {
+      quantized_.emplace(named.name + ".weight", &named.linear->product());
+    }
     for (NamedTensor& weight : components::block::quantized_weights(model.blocks())) {
-      quantized_.insert(weight.name);
       tensors_.push_back(std::move(weight));
     }
     for (const NamedTensor& tensor : tensors_) {
@@ -124,7 +132,7 @@ class Matcher {
     }
   }
 
-  std::optional<InitWeights> match(const std::string& source, const artifact::SafetensorsReader& reader) {
+  std::optional<InitWeights> match(const std::string& source, const pretrained::PackedReader& reader) {
     weights_.source = source;
     for (const auto& [key, value] : reader.metadata()) {
       if (key == artifact::kStateDictKey) weights_.key = value;
@@ -160,6 +168,7 @@ class Matcher {
                 " not fit: " + list_text(others_),
             transposed_ != nullptr                  ? kTransposeHint
             : vocabulary_differs_ == others_.size() ? kVocabularyHint
+            : packed_differs_ == others_.size()     ? kPackedHint
                                                     : kSizesHint);
     }
     if (!square_.empty()) {
@@ -268,7 +277,7 @@ class Matcher {
     return bias.ends_with(kBias) ? bias.substr(0, bias.size() - kBias.size()) + "weight" : "";
   }
 
-  void take(const artifact::SafetensorsReader& reader) {
+  void take(const pretrained::PackedReader& reader) {
     for (const Target& target : targets_) {
       const std::string& own = target.tensor->name;
       if (matches_any(config_.exclude, own)) {
@@ -344,7 +353,26 @@ class Matcher {
                        "leave it out");
   }
 
-  void take_one(const Target& target, SourceTensor source, const artifact::SafetensorsReader& reader) {
+  /// False, with a line of what does not fit, where the source has it in fewer bits in another way than the model.
+  bool take_packed(const std::string& name, SourceTensor& source, const pretrained::PackedReader& reader) {
+    std::vector<const pretrained::PackedWeight*> weights;
+    for (const std::string& part : source.from) {
+      weights.push_back(reader.packed(part));
+      if (weights.back() == nullptr) continue;
+      for (const TensorBytes& tensor : weights.back()->beside) source.beside.push_back(tensor.name);
+    }
+    const auto layer = quantized_.find(name);
+    if (source.beside.empty()) return true;
+    const std::string why = source.rows_kept ? source.told() + " is quantized there, and is to get other rows"
+                            : layer == quantized_.end() ? ""
+                                                        : why_not_packed(*layer->second, weights, source.from);
+    if (why.empty()) return true;
+    others_.push_back(why);
+    ++packed_differs_;
+    return false;
+  }
+
+  void take_one(const Target& target, SourceTensor source, const pretrained::PackedReader& reader) {
     const at::Tensor& tensor = target.tensor->tensor;
     const std::string& name = target.tensor->name;
     const std::string dtype = dtype_word(tensor), told = type_ != nullptr ? source.told() : name;
@@ -370,11 +398,13 @@ class Matcher {
     }
     // Numbers of 8 bits mean nothing without their scales.
     const bool converts =
-        artifact::is_floating(dtype) && artifact::is_floating(source.dtype) && !source.dtype.starts_with("F8");
+        artifact::is_floating(dtype) && (pretrained::is_packed(source.dtype) ||
+                                         (artifact::is_floating(source.dtype) && !source.dtype.starts_with("F8")));
     if (dtype != source.dtype && !converts) {
       others_.push_back(told + " is " + source.dtype + " there and " + dtype + " in the model");
       return;
     }
+    if (!take_packed(name, source, reader)) return;
     if (transposed_ != nullptr && biased_.contains(source.from.front())) square_.push_back(name);
     const bool is_first = weights_.fills.empty() || weights_.fills.back().name != name;
     source.name = name;
@@ -390,8 +420,8 @@ class Matcher {
     ++weights_.filled;
     weights_.elements += fill.rows_kept ? tensor.numel() / tensor.size(0) * *fill.rows_kept : tensor.numel();
     for (const std::string& part : fill.left_out) {
-      const TensorBytes& bytes = *reader.find(part);
-      weights_.elements -= bytes.bytes / artifact::safetensors_item_bytes(bytes.dtype);
+      const std::vector<std::int64_t>& shape = reader.find(part)->shape;
+      weights_.elements -= std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>());
     }
   }
 
@@ -488,7 +518,7 @@ class Matcher {
   const Node& written_;
   const Node& recipe_;
   components::NamedTensors tensors_;
-  std::set<std::string> quantized_;  ///< of these
+  std::map<std::string, const components::part::Product*> quantized_;  ///< of these, their layers
   Diagnostics& diagnostics_;
   std::vector<Target> targets_;
   std::unordered_map<std::string, std::size_t> target_of_;
@@ -502,6 +532,7 @@ class Matcher {
   Names source_names_, others_, square_;
   Names begun_;                         ///< of a head that is trained here, and at random
   std::size_t vocabulary_differs_ = 0;  ///< how many of the others
+  std::size_t packed_differs_ = 0;      ///< the same
   InitWeights weights_;
 };
 
@@ -578,7 +609,7 @@ std::optional<InitWeights> plan_init_from(const Config& config, const Node& writ
     diagnostics.error(location, "init_from: " + source.failure().message, source.failure().hint);
     return std::nullopt;
   }
-  const auto reader = artifact::open_tensors(source.value());
+  const auto reader = pretrained::PackedReader::open(source.value());
   if (!reader) {
     diagnostics.error(location, "init_from: " + reader.failure().message, reader.failure().hint);
     return std::nullopt;

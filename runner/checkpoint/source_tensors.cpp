@@ -8,6 +8,7 @@
 #include "runner/core/json.h"
 #include "runner/core/platform/files.h"
 #include "runner/pretrained/config.h"
+#include "runner/pretrained/packed/packed_weight.h"
 
 namespace runner::checkpoint {
 namespace {
@@ -131,7 +132,9 @@ SourceTensors pretrained_tensors(const BareNames& source, const ModelType& type,
       const auto odd = std::find_if(parts.begin(), parts.end(),
                                     [](const TensorBytes* part) { return !artifact::is_floating(part->dtype); });
       tensor.dtype = (odd != parts.end() ? *odd : parts.front())->dtype;
-      tensor.shape = joined_shape(parts, rule.transposed);
+      // Transformers turns weights before it packs them.
+      if (pretrained::is_packed(tensor.dtype)) tensor.transposed = false;
+      tensor.shape = joined_shape(parts, tensor.transposed);
       if (experts > 0) tensor.shape = stacked_shape(tensor.shape, experts);
       found.tensors.push_back(std::move(tensor));
     }

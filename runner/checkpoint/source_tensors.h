@@ -22,6 +22,8 @@ struct SourceTensor {
   std::vector<std::string> left_out = {};  ///< of `from`: their rows keep their initial values
   /// Of a vocabulary of another size: the rows that both have. The model's other ones get the mean of all there.
   std::optional<std::int64_t> rows_kept = {};
+  /// Beside `from`, where weights are packed: what else the source has of them (pretrained::PackedWeight).
+  std::vector<std::string> beside = {};
 
   std::string told() const;  ///< its names in the source, for messages: `q.weight + k.weight`
 };

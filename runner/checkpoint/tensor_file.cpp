@@ -25,6 +25,7 @@
 #include "runner/checkpoint/checkpoint_prefetch.h"
 #include "runner/core/error.h"
 #include "runner/core/text/text.h"
+#include "runner/pretrained/packed/packed_reader.h"
 
 namespace runner::checkpoint {
 namespace {
@@ -221,12 +222,13 @@ TensorSource::TensorSource(std::string path, CheckpointPrefetch* prefetched)
   const auto open = [prefetched](const std::string& file) {
     return prefetched != nullptr ? prefetched->open(file) : artifact::open_tensor_file(file);
   };
-  reader_ = artifact::open_tensors(path_, open).value();
+  reader_ = pretrained::PackedReader::open(path_, open).value();
 }
 TensorSource::~TensorSource() = default;
 
 const std::vector<artifact::TensorBytes>& TensorSource::tensors() const { return reader_->tensors(); }
 const artifact::TensorBytes* TensorSource::find(const std::string& name) const { return reader_->find(name); }
+const pretrained::PackedWeight* TensorSource::packed(const std::string& name) const { return reader_->packed(name); }
 
 at::Tensor TensorSource::tensor(const std::string& name) const {
   const artifact::TensorBytes* bytes = find(name);
@@ -249,6 +251,10 @@ at::Tensor TensorSource::tensor(const std::string& name) const {
 
 void TensorSource::copy_to(const artifact::TensorBytes& bytes, const at::Tensor& target) const {
   const c10::NoGradGuard no_grad;
+  if (const pretrained::PackedWeight* weight = packed(bytes.name)) {
+    copy_packed(*weight, target);
+    return let_go(bytes);
+  }
   const std::int64_t rows = bytes.shape.empty() ? 1 : bytes.shape.front();
   if (rows <= 1 || bytes.bytes <= kHeldBytes) return copy_piece(bytes, target);
   const std::int64_t of_row = bytes.bytes / rows, most = std::max<std::int64_t>(1, kHeldBytes / of_row);
@@ -260,6 +266,17 @@ void TensorSource::copy_to(const artifact::TensorBytes& bytes, const at::Tensor&
 
 void TensorSource::let_go(const artifact::TensorBytes& bytes) const {
   for (const artifact::BytesPiece& piece : artifact::pieces_of(bytes)) reader_->let_go(piece.data, piece.bytes);
+}
+
+void TensorSource::copy_packed(const pretrained::PackedWeight& weight, const at::Tensor& target) const {
+  const std::int64_t of_row = weight.in * static_cast<std::int64_t>(sizeof(float));
+  const std::int64_t most = std::clamp<std::int64_t>(kHeldBytes / of_row, 1, weight.out);
+  const at::Tensor held = at::empty({most, weight.in}, at::TensorOptions().dtype(at::kFloat));
+  for (std::int64_t first = 0; first < weight.out; first += most) {
+    const at::Tensor piece = held.narrow(0, 0, std::min(most, weight.out - first));
+    weight.read_rows(first, piece.size(0), piece.mutable_data_ptr<float>());
+    target.narrow(0, first, piece.size(0)).copy_(piece);
+  }
 }
 
 void TensorSource::copy_piece(const artifact::TensorBytes& bytes, const at::Tensor& target) const {

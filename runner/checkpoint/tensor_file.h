@@ -10,6 +10,11 @@
 #include "runner/artifact/checkpoint_dir.h"
 #include "runner/core/tensor_fwd.h"
 
+namespace runner::pretrained {
+class PackedReader;
+struct PackedWeight;
+}  // namespace runner::pretrained
+
 namespace runner::checkpoint {
 
 class CheckpointPrefetch;
@@ -53,7 +58,8 @@ class TensorFile {
   std::unique_ptr<Contents> contents_;
 };
 
-/// Reads a file of tensors (artifact::open_tensor_file()), or all shards of an index.
+/// Reads a file of tensors (artifact::open_tensor_file()), or all shards of an index. Weights in fewer than 16 bits are
+/// one tensor each, as pretrained::PackedReader has them.
 class TensorSource {
  public:
   /// RunError when it cannot be read. `prefetched`: files that may be in memory already; may be null.
@@ -63,21 +69,24 @@ class TensorSource {
   const std::string& path() const { return path_; }
   const std::vector<artifact::TensorBytes>& tensors() const;
   const artifact::TensorBytes* find(const std::string& name) const;
+  /// See pretrained::PackedReader.
+  const pretrained::PackedWeight* packed(const std::string& name) const;
   /// A new CPU tensor with the recorded strides; RunError when there is no tensor of that name.
   at::Tensor tensor(const std::string& name) const;
-  /// Fills `target` (same shape; other floating types are converted) in its own memory order. Beside it only a piece of
-  /// the tensor is in memory.
+  /// Fills `target` (same shape; other floating types are converted, and what is packed becomes one) in its own memory
+  /// order. Beside it only a piece of the tensor is in memory.
   void copy_to(const artifact::TensorBytes& bytes, const at::Tensor& target) const;
   /// See artifact::SafetensorsReader.
   void let_go(const artifact::TensorBytes& bytes) const;
 
  private:
+  void copy_packed(const pretrained::PackedWeight& weight, const at::Tensor& target) const;
   void copy_piece(const artifact::TensorBytes& piece, const at::Tensor& target) const;
   at::Tensor row_major(const artifact::TensorBytes& bytes) const;
 
   std::string path_;
   CheckpointPrefetch* prefetched_;
-  std::unique_ptr<artifact::SafetensorsReader> reader_;
+  std::unique_ptr<pretrained::PackedReader> reader_;
 };
 
 /// An uninitialized tensor of the recorded shape and type; `path` is for messages. RunError for a type that LibTorch

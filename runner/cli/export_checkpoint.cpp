@@ -26,12 +26,6 @@ namespace runner::cli {
 
 namespace fs = std::filesystem;
 
-namespace {
-
-constexpr const char* kExportFolder = "/export";
-
-}  // namespace
-
 pretrained::Exported export_checkpoint(const ExportCheckpoint& request) {
   std::vector<std::string> skipped;
   const std::string checkpoint =
@@ -45,9 +39,10 @@ pretrained::Exported export_checkpoint(const ExportCheckpoint& request) {
     throw core::RunError(checkpoint + " lies in no run, and only the run's recipe says what model it is",
                          "name a run, such as RUN:best", core::kExitUsage);
   }
-  pretrained::ExportRequest model{tensors,        summary.value().resolved, {},
-                                  request.folder, request.shard_bytes_max,  request.force,
-                                  request.merge,  request.adapter,          request.dtype};
+  pretrained::ExportRequest model{tensors,         summary.value().resolved, {},
+                                  request.folder,  request.shard_bytes_max,  request.force,
+                                  request.merge,   request.adapter,          request.dtype,
+                                  request.quantize};
   model.write = request.write;
   core::Diagnostics told_by_its_training;
   resolve::locate_hub_values(model.resolved, told_by_its_training);  // its tokenizer is copied
@@ -70,6 +65,8 @@ void print_exported(const pretrained::Exported& done, const std::string& folder)
   std::printf("exported %s to %s: %lld tensors, %s\n", what(done).c_str(), core::escape_for_terminal(folder).c_str(),
               static_cast<long long>(done.tensors), core::format_bytes(done.bytes).c_str());
   std::printf("  %s\n", core::escape_for_terminal(core::joined(done.files)).c_str());
+  if (const auto& error = done.quantization_error)
+    std::printf("  quantized weights: a relative error of %.2f %%\n", 100.0 * *error);
   if (done.is_adapter) {
     std::printf("  base model: %s\n", done.base.empty() ? "none named, as the run did not begin from a Transformers "
                                                           "folder; `roux export --merge` writes the whole model"
@@ -90,7 +87,7 @@ std::optional<std::int64_t> shard_bytes(Session& session, const std::string& tex
 }
 
 void warn_of_export_folder(const std::string& run_dir) {
-  const auto checked = pretrained::check_replaceable(run_dir + kExportFolder);
+  const auto checked = pretrained::check_replaceable(run_dir + "/export");
   if (checked) return;
   core::log_warning("checkpoint.export will be refused at the end: " + checked.failure().message +
                     "; move them away until then");
@@ -98,7 +95,7 @@ void warn_of_export_folder(const std::string& run_dir) {
 
 void export_trained(const resolve::Recipe& recipe, const std::string& run_dir) {
   const auto& config = *recipe.checkpoint;
-  const std::string name = run_dir + (config.save_best ? ":best" : ":last"), folder = run_dir + kExportFolder;
+  const std::string name = run_dir + (config.save_best ? ":best" : ":last"), folder = run_dir + "/export";
   try {
     // What an earlier process of this run wrote is replaced.
     const bool merge = *config.export_ == sections::checkpoint::Export::kMerged;

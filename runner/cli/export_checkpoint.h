@@ -17,10 +17,10 @@ struct ExportCheckpoint {
   std::string name;  ///< as artifact::find_checkpoint() takes it
   std::string runs_dir, folder;
   std::int64_t shard_bytes_max = 0;
-  bool force = false;
-  bool merge = false;        ///< of a run with adapters: the model with them
-  std::string adapter = {};  ///< folder of PEFT to merge into the model; "": none
-  std::string dtype = {};    ///< of safetensors, which the weights of a model become; "" keeps their own
+  bool force = false, merge = false;  ///< merge: of a run with adapters, the model with them
+  std::string adapter = {};           ///< folder of PEFT to merge into the model; "": none
+  std::string dtype = {};             ///< of safetensors, which the weights of a model become; "" keeps their own
+  std::optional<pretrained::PackForm> quantize = {};  ///< as pretrained::ExportRequest has it
   /// Writes a model in another form than a folder.
   std::function<void(const pretrained::ModelContent& model)> write = nullptr;
 };

@@ -190,9 +190,8 @@ function(add_binary_base)
   roux_common(roux_base)
   target_link_libraries(roux_base
     PRIVATE roux_layer_core roux_layer_recipe roux_layer_registry roux_layer_resolve roux_layer_store
-            roux_layer_artifact roux_layer_pretrained roux_layer_words roux_layer_gguf roux_layer_tokenizer
-            roux_layer_template roux_layer_net
-            roux_layer_hub
+            roux_layer_artifact roux_layer_quantization roux_layer_pretrained roux_layer_words roux_layer_gguf
+            roux_layer_tokenizer roux_layer_template roux_layer_net roux_layer_hub
             third_party_spdlog third_party_nlohmann third_party_yaml-cpp third_party_jsonnet third_party_sqlite3
             third_party_xxhash third_party_re2 third_party_png third_party_zlib third_party_zstd third_party_pcre2
             third_party_utf8proc Threads::Threads ${CMAKE_DL_LIBS})

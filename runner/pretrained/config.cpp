@@ -16,6 +16,7 @@
 #include "runner/pretrained/expert_fields.h"
 #include "runner/pretrained/facts.h"
 #include "runner/pretrained/model_type.h"
+#include "runner/pretrained/packed/quantization_config.h"
 #include "runner/recipe/read.h"
 
 namespace runner::pretrained {
@@ -127,6 +128,10 @@ class Checker {
     const Node& value = entry.value;
     if (entry.key == "model_type") return;
     if (entry.key == "architectures") return take_classes(value, location);
+    if (entry.key == kQuantizationConfig) {
+      if (!value.is_null() && quantization_of(value, diagnostics_)) found_.set(entry.key, value, location);
+      return;
+    }
     const Field* field = type_->field(entry.key);
     if (field == nullptr) field = type_->field_also_called(entry.key);
     const std::string& name = field != nullptr ? field->name : entry.key;
@@ -482,6 +487,19 @@ class Checker {
   Node found_;
 };
 
+/// A file of JSON with its locations.
+std::optional<Node> read_located(const std::string& path, Diagnostics& diagnostics) {
+  auto source = std::make_shared<core::Source>();
+  source->name = path;
+  const core::Result<std::string> text = core::read_file(path, kConfigBytesMax);
+  if (!text) {
+    diagnostics.error({source, 0, 0}, text.failure().message, text.failure().hint);
+    return std::nullopt;
+  }
+  source->text = text.value();
+  return recipe::read_json(source, {.file_bytes_max = kConfigBytesMax}, diagnostics);
+}
+
 }  // namespace
 
 std::string config_of_folder(const std::string& path) {
@@ -491,16 +509,15 @@ std::string config_of_folder(const std::string& path) {
 }
 
 std::optional<Node> read_config(const std::string& path, Diagnostics& diagnostics) {
-  auto source = std::make_shared<core::Source>();
-  source->name = path;
-  const core::Result<std::string> text = core::read_file(path, kConfigBytesMax);
-  if (!text) {
-    diagnostics.error({source, 0, 0}, text.failure().message, text.failure().hint);
-    return std::nullopt;
-  }
-  source->text = text.value();
-  const std::optional<Node> config = recipe::read_json(source, {.file_bytes_max = kConfigBytesMax}, diagnostics);
+  const std::optional<Node> config = read_located(path, diagnostics);
   return config && !diagnostics.has_errors() ? check_config(*config, diagnostics) : std::nullopt;
+}
+
+std::optional<Node> read_quantization(const std::string& path, Diagnostics& diagnostics) {
+  const std::optional<Node> config = read_located(path, diagnostics);
+  const Node* field = config && config->is_mapping() ? config->find(kQuantizationConfig) : nullptr;
+  if (field == nullptr || field->is_null()) return std::nullopt;
+  return quantization_of(*field, diagnostics);
 }
 
 std::optional<Node> check_config(const Node& config, Diagnostics& diagnostics) {

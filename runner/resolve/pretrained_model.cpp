@@ -17,9 +17,11 @@
 #include "runner/pretrained/facts.h"
 #include "runner/pretrained/folder_writer.h"
 #include "runner/pretrained/model_type.h"
+#include "runner/pretrained/packed/quantization_config.h"
 #include "runner/pretrained/sentence_folder.h"
 #include "runner/pretrained/separate_head.h"
 #include "runner/resolve/model_head.h"
+#include "runner/resolve/quantized_folder.h"
 
 namespace runner::resolve {
 namespace {
@@ -286,6 +288,7 @@ void complete_pretrained(Node& recipe, Diagnostics& diagnostics) {
     block.add_history({"init_from: " + source->as_string(), core::Origin::kSettled});
     recipe.set("tokenizer", std::move(block), source->location());
   }
+  if (!of_folder.empty()) take_quantization(recipe, of_folder, diagnostics);
   Node* const model = transformers_block(recipe);
   std::error_code failed;
   // A block without a configuration changes the model of the folder.
@@ -331,6 +334,7 @@ void complete_pretrained(Node& recipe, Diagnostics& diagnostics) {
   } else {
     checked = config->is_string() ? read_named(*config, diagnostics) : pretrained::check_config(*config, diagnostics);
   }
+  if (checked) checked->erase(pretrained::kQuantizationConfig);  // of weights: the recipe's own section has it
   if (checked) check_head(*model, *checked, diagnostics);
   model->set("config", checked ? std::move(*checked) : Node::null(model->location()));
   const std::int64_t positions = positions_of(*model);

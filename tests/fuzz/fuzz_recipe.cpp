@@ -196,6 +196,7 @@ std::vector<std::string> tensor_corpus() {
        runner::core::glob(std::string(ROUX_SOURCE_DIR) + "/tests/runner/artifact/foreign/files/*.{pt,bin}")) {
     files.push_back(runner::core::read_file(path, kTextMax / 4).value());
   }
+  for (const char* type : {"nf4", "int8"}) files.push_back(tests::packed_file(type));
   return files;
 }
 
@@ -217,7 +218,9 @@ std::vector<std::string> template_corpus() {
 }
 
 std::vector<std::string> config_corpus() {
-  std::vector<std::string> files;
+  std::vector<std::string> files = {
+      R"({"model_type": "llama", "quantization_config": {"quant_method": "bitsandbytes", "load_in_4bit": true,
+          "bnb_4bit_quant_type": "nf4", "llm_int8_threshold": 6.0, "llm_int8_skip_modules": ["lm_head"]}})"};
   for (const std::string& path :
        runner::core::glob(std::string(ROUX_SOURCE_DIR) + "/tests/parity/models/*/config.json")) {
     files.push_back(runner::core::read_file(path, kTextMax / 4).value());

@@ -24,4 +24,7 @@ class TensorFiles {
   std::mt19937_64 random_;
 };
 
+/// A small file with one weight that bitsandbytes packed, as `nf4` with scales in 8 bits, or in 8 bits.
+std::string packed_file(const std::string& quant_type);
+
 }  // namespace tests

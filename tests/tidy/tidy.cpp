@@ -51,6 +51,7 @@ std::string layer_of(const std::string& path) {
   if (path.starts_with("components/tokenizer/")) return "tokenizer";
   if (path.starts_with("components/pruner/")) return "pruner";
   if (path.starts_with("components/kernels/")) return "kernels";
+  if (path.starts_with("components/quantization/")) return "quantization";
   if (path.starts_with("components/")) return "components";
   if (path.starts_with("trackers/")) return "trackers";
   if (path.starts_with("schemas/gen/")) return "schema_gen";

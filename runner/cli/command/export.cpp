@@ -8,6 +8,7 @@
 #include "runner/cli/export_checkpoint.h"
 #include "runner/cli/flags.h"
 #include "runner/cli/gguf/export_gguf.h"
+#include "runner/cli/group/pack_flag.h"
 #include "runner/core/error.h"
 #include "runner/core/text/utf8.h"
 #include "runner/gguf/format.h"
@@ -19,7 +20,7 @@ namespace runner::cli {
 namespace {
 
 struct ExportFlags {
-  std::string checkpoint, folder, shard_size = "5GB", dtype, type;
+  std::string checkpoint, folder, shard_size = "5GB", dtype, type, quantize;
   std::vector<std::string> adapters;
   bool force = false, merge = false;
 };
@@ -32,6 +33,10 @@ void run_export(const ExportFlags& flags, Session& session) {
   }
   if (is_gguf && !flags.dtype.empty()) {
     return session.fail("--dtype is of folders, and " + core::escape_for_terminal(flags.folder) + " is a GGUF file",
+                        "write --type " + gguf::file_type_words());
+  }
+  if (is_gguf && !flags.quantize.empty()) {
+    return session.fail("--quantize is of folders, and " + core::escape_for_terminal(flags.folder) + " is a GGUF file",
                         "write --type " + gguf::file_type_words());
   }
   if (is_gguf) {
@@ -56,10 +61,11 @@ void run_export(const ExportFlags& flags, Session& session) {
                                         pretrained::dtype_word(flags.dtype),
                                         *shard,
                                         flags.force,
-                                        {flags.adapters.begin() + 1, flags.adapters.end()}});
+                                        {flags.adapters.begin() + 1, flags.adapters.end()},
+                                        pack_form(flags.quantize)});
     }
     return export_checkpoint({flags.checkpoint, session.runs_dir(), flags.folder, *shard, flags.force, flags.merge,
-                              first, pretrained::dtype_word(flags.dtype)});
+                              first, pretrained::dtype_word(flags.dtype), pack_form(flags.quantize)});
   });
   if (!exported) {
     return session.fail(exported.failure().message, exported.failure().hint, exported.failure().exit_code);
@@ -93,12 +99,14 @@ void add_export(Command app, Session& session) {
               {"float32", "bfloat16", "float16"});
   accept_only(command.add_option("--type", flags->type, "Type of a GGUF file's matrices (bf16)").type_name("TYPE"),
               gguf_types());
+  add_pack_flag(command, "--quantize", flags->quantize, "Keep the linear layers in 4 or 8 bits, as bitsandbytes does");
   command.add_option("--max-shard-size", flags->shard_size, "Split the weights into files of this size (5GB)");
   command.add_flag("--force", flags->force, "Replace a folder that roux wrote, as a whole");
   command.footer(
       "\nWrites config.json, the weights under Transformers' names, generation_config.json, and the tokenizer's\n"
       "files of the folder that the run began from. gpt becomes gpt2; llama becomes llama, mistral or qwen2.\n"
       "Of a run with adapters it writes PEFT's adapter_config.json and adapter_model.safetensors.\n"
+      "With --quantize Transformers needs bitsandbytes to read the folder; `init_from` reads it, too.\n"
       "A GGUF file holds a gpt2, llama, mistral, qwen2 or qwen3 with its tokenizer and chat template; CHECKPOINT may\n"
       "be a Transformers folder then.\n"
       "\nExamples:\n"
@@ -106,6 +114,7 @@ void add_export(Command app, Session& session) {
       "  roux export my-llama:best exported --max-shard-size 2GB\n"
       "  roux export my-lora adapter\n"
       "  roux export my-lora merged --merge --dtype bfloat16\n"
+      "  roux export my-lora small --merge --quantize nf4-double\n"
       "  roux export my-llama my-llama.gguf --type q8_0\n"
       "  roux export models/SmolLM2-135M smollm2.gguf\n");
   command.callback([flags, &session] { session.command = [flags, &session] { run_export(*flags, session); }; });

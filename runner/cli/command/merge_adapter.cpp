@@ -8,13 +8,14 @@
 #include "runner/cli/commands.h"
 #include "runner/cli/export_checkpoint.h"
 #include "runner/cli/flags.h"
+#include "runner/cli/group/pack_flag.h"
 #include "runner/pretrained/dtype.h"
 
 namespace runner::cli {
 namespace {
 
 struct MergeFlags {
-  std::string adapter, folder, base, dtype, shard_size = "5GB";
+  std::string adapter, folder, base, base_form, dtype, quantize, shard_size = "5GB";
   std::vector<std::string> more;
   bool force = false;
 };
@@ -24,7 +25,8 @@ void run_merge(const MergeFlags& flags, Session& session) {
   if (!shard) return;
   const auto merged = artifact::attempt([&] {
     return pretrained::merge_adapter({flags.adapter, flags.base, flags.folder, pretrained::dtype_word(flags.dtype),
-                                      *shard, flags.force, flags.more});
+                                      *shard, flags.force, flags.more, pack_form(flags.quantize),
+                                      pack_form(flags.base_form)});
   });
   if (!merged) return session.fail(merged.failure().message, merged.failure().hint, merged.failure().exit_code);
   print_exported(merged.value(), flags.folder);
@@ -43,12 +45,15 @@ void add_merge_adapter(Command app, Session& session) {
       .add_option("--base", flags->base,
                   "Transformers folder of the base model; by default base_model_name_or_path of the adapter")
       .type_name("FOLDER");
+  add_pack_flag(command, "--base-quantized", flags->base_form,
+                "How the base was kept when the adapter was trained: add it to what is left of its weights so");
   command.add_option("--adapter", flags->more, "Add this adapter of the same base, too; may be repeated")
       .type_name("DIR")
       .allow_extra_args(false);
   accept_only(command.add_option("--dtype", flags->dtype, "Type of the weights; by default that of the base's files")
                   .type_name("TYPE"),
               {"float32", "bfloat16", "float16"});
+  add_pack_flag(command, "--quantize", flags->quantize, "Keep the linear layers in 4 or 8 bits, as bitsandbytes does");
   command.add_option("--max-shard-size", flags->shard_size, "Split the weights into files of this size (5GB)");
   command.add_flag("--force", flags->force, "Replace a folder that roux wrote, as a whole");
   command.footer(

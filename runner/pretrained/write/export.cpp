@@ -28,8 +28,13 @@
 #include "runner/pretrained/folder_writer.h"
 #include "runner/pretrained/model_config.h"
 #include "runner/pretrained/model_type.h"
+#include "runner/pretrained/packed/packed_reader.h"
+#include "runner/pretrained/packed/quantization_config.h"
 #include "runner/pretrained/sentence_folder.h"
+#include "runner/pretrained/write/made_tensor.h"
 #include "runner/pretrained/write/merge.h"
+#include "runner/pretrained/write/packer.h"
+#include "runner/pretrained/write/quantized_weights.h"
 
 namespace runner::pretrained {
 namespace {
@@ -230,6 +235,13 @@ std::string in_folder_of(const Node& block, const char* file) {
   return name == kDefaultAdapter ? file : name + "/" + file;
 }
 
+/// As the recipe's `precision` says.
+const char* type_of_products(const Node& resolved) {
+  const Node* mode = resolved.at_path("precision.mode");
+  const std::string word = mode != nullptr && mode->is_string() ? mode->as_string() : "";
+  return word.starts_with("bf16") ? "bfloat16" : word.starts_with("16") ? "float16" : "float32";
+}
+
 class Writer {
  public:
   explicit Writer(const ExportRequest& request) : request_(request), blocks_(adapters_of(request.resolved)) {}
@@ -238,7 +250,7 @@ class Writer {
     check_request();
     if (!request_.adapter.empty()) adapter_.emplace(open_adapter(request_.adapter).value());
     reader_ = artifact::open_tensors(request_.tensors).value();
-    if (request_.base && request_.merge) base_ = artifact::open_tensors(request_.base->source).value();
+    if (request_.base && request_.merge) base_ = PackedReader::open(request_.base->source).value();
     const core::Result<Node> config = config_of_recipe(
         request_.resolved, [this](const std::string& name) { return shape_of(name); }, request_.labels);
     if (!config) throw RunError(config.failure().message, config.failure().hint, core::kExitUsage);
@@ -288,12 +300,21 @@ class Writer {
   }
 
   void write_model() {
-    const std::vector<WrittenTensor> written = model_tensors();
+    std::vector<WrittenTensor> written = model_tensors(request_.quantize ? "" : dtype());
+    const std::string of_numbers = dtype().empty() ? written.front().bytes.dtype : dtype();
+    Node config = config_;
+    if (request_.quantize) {
+      const Node* skip = quantization() != nullptr ? quantization()->find("llm_int8_skip_modules") : nullptr;
+      Packer packer(*type_, config_, *request_.quantize, skip, type_of_products(request_.resolved));
+      written = packer.packed(written, dtype());
+      config.set(kQuantizationConfig, packer.config_field());
+      done_.quantization_error = packer.relative_error();
+    }
     count(written);
     if (request_.write) return request_.write({written, config_, *type_, tokenizer_});
     FolderWriter folder({request_.folder, request_.force, done_.bytes, sources()});
     folder.write_model(written, request_.shard_bytes_max);
-    folder.write_text(kConfigFile, config_text(config_, *type_, written.front().bytes.dtype));
+    folder.write_text(kConfigFile, config_text(config, *type_, of_numbers));
     if (type_->head == kEmbedding) {
       for (const auto& [name, text] : sentence_files(vectors_of(request_.resolved), config_width())) {
         folder.write_text(name, text);
@@ -325,13 +346,9 @@ class Writer {
       throw RunError("the run has adapters of its own, and --adapter names another one",
                      "use --merge to write the model with its own", core::kExitUsage);
     }
-    const Node* quantization = request_.resolved.find("quantization");
-    if (request_.merge && quantization != nullptr && !quantization->is_null()) {
-      throw RunError(
-          "the adapter was trained on quantized weights, and a merged model has the folder's own",
-          "export the adapter without --merge; `roux merge-adapter` adds it to weights in 16 bits, near those "
-          "that it was trained on",
-          core::kExitUsage);
+    if (!blocks_.empty() && !request_.merge && request_.quantize) {
+      throw RunError("--quantize is of a whole model, and an adapter is written alone",
+                     "add --merge, which writes the model with it", core::kExitUsage);
     }
     if (!blocks_.empty() && !request_.merge) check_adapter_export(request_.resolved).value();
   }
@@ -374,11 +391,43 @@ class Writer {
     }
     std::set<std::string> trained;
     for (const WrittenTensor& tensor : tensors_) trained.insert(tensor.bytes.name);
+    const std::set<std::string> quantized = quantized_names();
     for (WrittenTensor& tensor : there) {
       std::string& name = tensor.bytes.name;
+      const PackedWeight* packed = base_->packed(name);
       name = type_->own_name(name);  // the file may be of another head
-      if (is_weight(name) && !trained.contains(name)) tensors_.push_back(std::move(tensor));
+      if (!is_weight(name) || trained.contains(name)) continue;
+      if (packed != nullptr) {
+        tensor = unpacked(name, *packed, is_turned(*type_, name));
+      } else if (quantized.contains(name)) {
+        tensor = rounded(tensor, PackForm::of(*quantization()), is_turned(*type_, name));
+      }
+      tensors_.push_back(std::move(tensor));
     }
+  }
+
+  /// The recipe's; null when it has none.
+  const Node* quantization() const {
+    const Node* section = request_.resolved.find("quantization");
+    return section != nullptr && section->is_mapping() ? section : nullptr;
+  }
+
+  /// Transformers' names of the weights that were trained on as they are when they are quantised.
+  std::set<std::string> quantized_names() const {
+    std::set<std::string> names;
+    for (const artifact::BaseRecord::Tensor& tensor : request_.base->tensors) {
+      if (!tensor.quantized) continue;
+      for (const WeightRule& rule : type_->weights) {
+        const std::optional<std::int64_t> number = number_in(rule.name, tensor.name);
+        if (!number) continue;
+        for (const std::string& from : rule.from) names.insert(with_number(from, *number));
+      }
+    }
+    if (quantization() != nullptr && names.empty()) {
+      throw RunError("the checkpoint does not say which weights of its base are quantized",
+                     "resume the run for a step, which saves one that does", core::kExitUsage);
+    }
+    return names;
   }
 
   /// A tensor of a folder; a stack of experts as their matrices.
@@ -398,17 +447,20 @@ class Writer {
     });
   }
 
-  std::vector<WrittenTensor> model_tensors() const {
+  /// What floating tensors become; "": they stay what they are.
+  std::string dtype() const { return request_.dtype.empty() && quantization() != nullptr ? "BF16" : request_.dtype; }
+
+  std::vector<WrittenTensor> model_tensors(const std::string& dtype) const {
     if (!blocks_.empty()) {
       Merge merge(*type_);
       for (const Node* block : blocks_) {
         for (const LowRankPair& pair : own_pairs(*block)) merge.add(pair, adapter_scale(*block));
       }
-      return merge.apply(tensors_, request_.dtype).value();
+      return merge.apply(tensors_, dtype).value();
     }
-    if (adapter_) return Merge(*type_, *adapter_).apply(tensors_, request_.dtype).value();
+    if (adapter_) return Merge(*type_, *adapter_).apply(tensors_, dtype).value();
     std::vector<WrittenTensor> all;
-    for (const WrittenTensor& tensor : tensors_) all.push_back(converted(tensor, request_.dtype));
+    for (const WrittenTensor& tensor : tensors_) all.push_back(converted(tensor, dtype));
     return all;
   }
 
@@ -523,7 +575,8 @@ class Writer {
 
   const ExportRequest& request_;
   std::vector<const Node*> blocks_;  ///< of the run's adapters
-  std::unique_ptr<artifact::SafetensorsReader> reader_, base_;
+  std::unique_ptr<artifact::SafetensorsReader> reader_;
+  std::unique_ptr<PackedReader> base_;
   std::optional<OpenedAdapter> adapter_;  ///< of the request
   std::string tokenizer_;                 ///< the folder of its files; "": none
   Node config_;

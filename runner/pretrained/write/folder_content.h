@@ -4,15 +4,15 @@
 #include <string>
 #include <vector>
 
-#include "runner/artifact/checkpoint_dir.h"
 #include "runner/core/node.h"
 #include "runner/pretrained/folder_writer.h"
 #include "runner/pretrained/model_type.h"
+#include "runner/pretrained/packed/packed_reader.h"
 
 namespace runner::pretrained {
 
 /// What a folder of Transformers holds, under the names that the class of its head saves. Without what roux computes
-/// itself, and without the head where it is the embedding.
+/// itself, and without the head where it is the embedding; of weights in fewer bits what they stand for, in F32.
 class FolderContent {
  public:
   /// RunError (exit status 2): a configuration or weights that are missing, damaged or not read.
@@ -25,7 +25,7 @@ class FolderContent {
  private:
   core::Node config_;
   const ModelType* type_ = nullptr;
-  std::unique_ptr<artifact::SafetensorsReader> reader_;
+  std::unique_ptr<PackedReader> reader_;
   std::vector<WrittenTensor> tensors_;
 };
 

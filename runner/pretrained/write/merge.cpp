@@ -15,6 +15,7 @@
 #include "runner/core/text/utf8.h"
 #include "runner/pretrained/adapter_config.h"
 #include "runner/pretrained/tensor_floats.h"
+#include "runner/pretrained/write/made_tensor.h"
 
 namespace runner::pretrained {
 namespace {
@@ -24,17 +25,6 @@ using core::Failure;
 
 constexpr std::string_view kWeight = ".weight";
 constexpr std::int64_t kRowsOfThread = 64;
-
-std::vector<float> turned(const std::vector<float>& matrix, std::int64_t rows) {
-  const auto columns = static_cast<std::int64_t>(matrix.size()) / rows;
-  std::vector<float> other(matrix.size());
-  for (std::int64_t r = 0; r < rows; ++r) {
-    for (std::int64_t c = 0; c < columns; ++c) {
-      other[static_cast<std::size_t>(c * rows + r)] = matrix[static_cast<std::size_t>(r * columns + c)];
-    }
-  }
-  return other;
-}
 
 /// scale * left right, with left [rows, R] and right [R, columns].
 struct Added {
@@ -114,37 +104,7 @@ struct Product {
   }
 };
 
-/// A tensor of that type, of which `make` is not set yet.
-WrittenTensor to_be_made(TensorBytes tensor, const std::string& dtype) {
-  tensor.data = nullptr;
-  tensor.pieces.clear();
-  tensor.dtype = dtype;
-  tensor.bytes = elements_of(tensor) * artifact::safetensors_item_bytes(dtype);
-  return {std::move(tensor)};
-}
-
-/// With its content, which lies in `own` if it had to be made.
-TensorBytes with_content(const WrittenTensor& tensor, std::vector<char>& own) {
-  TensorBytes bytes = tensor.bytes;
-  if (!tensor.make) return bytes;
-  own = tensor.make();
-  bytes.data = own.data();
-  return bytes;
-}
-
 }  // namespace
-
-WrittenTensor converted(const WrittenTensor& tensor, const std::string& dtype) {
-  if (dtype.empty() || dtype == tensor.bytes.dtype || !artifact::is_floating(tensor.bytes.dtype)) return tensor;
-  WrittenTensor made = to_be_made(tensor.bytes, dtype);
-  made.make = [tensor, dtype, bytes = made.bytes.bytes] {
-    std::vector<char> content(static_cast<std::size_t>(bytes)), own;
-    const std::vector<float> values = floats_of(with_content(tensor, own));
-    write_floats(dtype, values.data(), static_cast<std::int64_t>(values.size()), content.data());
-    return content;
-  };
-  return made;
-}
 
 Merge::Merge(const ModelType& type, const OpenedAdapter& adapter) : type_(type) {
   for (const LowRankPair& pair : adapter.file.pairs()) add(pair, adapter_scale(adapter.config));
@@ -152,8 +112,8 @@ Merge::Merge(const ModelType& type, const OpenedAdapter& adapter) : type_(type) 
   replaced_.insert(adapter.file.modules().begin(), adapter.file.modules().end());
 }
 
-bool Merge::is_transposed(const std::string& weight) const {
-  return std::any_of(type_.weights.begin(), type_.weights.end(), [&](const WeightRule& rule) {
+bool is_turned(const ModelType& type, const std::string& weight) {
+  return std::any_of(type.weights.begin(), type.weights.end(), [&](const WeightRule& rule) {
     return rule.transposed && std::any_of(rule.from.begin(), rule.from.end(),
                                           [&](const std::string& from) { return number_in(from, weight).has_value(); });
   });
@@ -168,7 +128,7 @@ bool Merge::is_new(const std::string& tensor) const {
 core::Result<WrittenTensor> Merge::merged(const WrittenTensor& base, const std::vector<Scaled>& added,
                                           const std::string& dtype) const {
   const TensorBytes& weight = base.bytes;
-  const bool transposed = is_transposed(added.front().pair.module + std::string(kWeight));
+  const bool transposed = is_turned(type_, added.front().pair.module + std::string(kWeight));
   for (const Scaled& one : added) {
     const std::int64_t in = one.pair.a->shape[1], out = one.pair.b->shape[0];
     const std::vector<std::int64_t> shape = transposed ? std::vector{in, out} : std::vector{out, in};

@@ -12,8 +12,8 @@
 
 namespace runner::pretrained {
 
-/// The tensor in another floating type of safetensors, made as it is written; "" keeps its own, as integers do.
-WrittenTensor converted(const WrittenTensor& tensor, const std::string& dtype);
+/// Whether Transformers stores that weight as inputs by outputs.
+bool is_turned(const ModelType& type, const std::string& weight);
 
 /// Adds adapters to the weights of a model, in float32 as PEFT's merge_and_unload does.
 class Merge {
@@ -41,7 +41,6 @@ class Merge {
     double scale = 1.0;
   };
 
-  bool is_transposed(const std::string& weight) const;
   /// Whether it is of a head that an adapter may hold and its base may lack, or have for other labels.
   bool is_new(const std::string& tensor) const;
   /// `dtype`: of the result.

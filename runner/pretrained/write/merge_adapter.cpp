@@ -23,7 +23,11 @@
 #include "runner/pretrained/folder_writer.h"
 #include "runner/pretrained/model_config.h"
 #include "runner/pretrained/model_type.h"
+#include "runner/pretrained/packed/packed_reader.h"
+#include "runner/pretrained/packed/quantization_config.h"
 #include "runner/pretrained/write/merge.h"
+#include "runner/pretrained/write/packer.h"
+#include "runner/pretrained/write/quantized_weights.h"
 
 namespace runner::pretrained {
 namespace {
@@ -100,9 +104,12 @@ std::vector<WrittenTensor> of_head(const ModelType& type, const std::vector<Writ
 }
 
 /// The base's, with another type of the weights where one is given, and the head of `type` where `labels` says for how
-/// many.
-std::string config_text(const std::string& base, const std::string& dtype, const ModelType& type, std::int64_t labels) {
+/// many. `quantization`: its quantization_config; null: none.
+std::string config_text(const std::string& base, const std::string& dtype, const ModelType& type, std::int64_t labels,
+                        const Node& quantization) {
   Node config = core::parse_json(core::read_file(config_of_folder(base), kConfigBytesMax).value()).value();
+  config.erase(kQuantizationConfig);
+  if (!quantization.is_null()) config.set(kQuantizationConfig, quantization);
   if (!dtype.empty()) {
     config.erase("torch_dtype");
     config.set("dtype", Node::string(dtype_name(dtype)));
@@ -143,7 +150,14 @@ Exported merge_adapter(const MergeRequest& request) {
   check_holds_all(adapter, modules).value();
   const std::string set = artifact::find_tensor_set(base).value();
   artifact::verify_tensor_set(set).value();
-  const auto reader = artifact::open_tensors(set).value();
+  const auto reader = PackedReader::open(set).value();
+  // Of weights in fewer bits, what they stand for.
+  const bool is_quantized = reader->has_packed() || request.base_form;
+  const std::string dtype = request.dtype.empty() && is_quantized ? "BF16" : request.dtype;
+  if (request.base_form && reader->has_packed()) {
+    throw RunError("the weights of " + base + " are quantized, and --base-quantized says how others were",
+                   "leave it out", core::kExitUsage);
+  }
   std::deque<OpenedAdapter> more;
   for (const std::string& other : request.more) {
     more.push_back(open_adapter(other).value());
@@ -155,13 +169,29 @@ Exported merge_adapter(const MergeRequest& request) {
     check_is_plain(request.more[i], more[i]);
     for (const LowRankPair& pair : more[i].file.pairs()) merge.add(pair, adapter_scale(more[i].config));
   }
+  std::optional<Packer> was_packed;
+  if (request.base_form) was_packed.emplace(type, base_config, *request.base_form);
   std::vector<WrittenTensor> tensors;
-  for (const artifact::TensorBytes& tensor : reader->tensors()) tensors.push_back({tensor});
-  std::vector<WrittenTensor> merged = merge.apply(tensors, request.dtype).value();
+  for (const artifact::TensorBytes& tensor : reader->tensors()) {
+    const PackedWeight* packed = reader->packed(tensor.name);
+    const bool turns = is_turned(type, type.own_name(tensor.name));
+    tensors.push_back(packed != nullptr ? unpacked(tensor.name, *packed, turns) : WrittenTensor{tensor});
+    if (was_packed && was_packed->packs(tensor)) {
+      tensors.back() = rounded(tensors.back(), *request.base_form, turns);
+    }
+  }
+  std::vector<WrittenTensor> merged = merge.apply(tensors, request.quantize ? "" : dtype).value();
   if (has_head_of_labels(type)) merged = of_head(type, merged, base);
   const std::int64_t labels = labels_of(type, merged);
 
   Exported done;
+  Node quantization;
+  if (request.quantize) {
+    Packer packer(type, base_config, *request.quantize);
+    merged = packer.packed(merged, dtype);
+    quantization = packer.config_field();
+    done.quantization_error = packer.relative_error();
+  }
   done.model_type = type.name;
   done.base = base;
   done.tensors = static_cast<std::int64_t>(merged.size());
@@ -170,10 +200,10 @@ Exported merge_adapter(const MergeRequest& request) {
   sources.insert(sources.end(), request.more.begin(), request.more.end());
   FolderWriter folder({request.folder, request.force, done.bytes, std::move(sources)});
   folder.write_model(merged, request.shard_bytes_max);
-  if (request.dtype.empty() && labels == 0) {
+  if (dtype.empty() && labels == 0 && quantization.is_null()) {
     folder.copy(base, kConfigFile);
   } else {
-    folder.write_text(kConfigFile, config_text(base, request.dtype, type, labels));
+    folder.write_text(kConfigFile, config_text(base, dtype, type, labels, quantization));
   }
   folder.copy(base, kGenerationFile);
   done.source = has_tokenizer(request.adapter) ? request.adapter : base;

@@ -44,11 +44,6 @@ void quantization(SettledTree& tree) {
     tree.error("quantization", "quantization is of trained weights, and init_from names none",
                "add init_from: a folder of Transformers");
   }
-  if (const auto exported = tree.text("checkpoint.export"); exported && *exported == "merged") {
-    tree.error("checkpoint.export",
-               "checkpoint.export is merged, and an adapter on quantized weights is not merged yet",
-               "write export: transformers, which writes the adapter alone");
-  }
   const std::optional<std::string> type = tree.text("quantization.bnb_4bit_compute_dtype");
   const std::optional<std::string> precision = tree.text("precision.mode");
   if (type && precision && !has_type(*precision, *type)) {

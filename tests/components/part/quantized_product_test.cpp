@@ -1,5 +1,6 @@
 #include "components/part/quantized_product.h"
 
+#include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/cat.h>
@@ -97,5 +98,21 @@ TEST_CASE("a product in 8 bits rounds both sides, but for large features", "[par
     const auto backward = product.in_node(x, of_node, true);
     CHECK(distance(of_node, y) < 1e-3);
     CHECK(distance(backward->to_input(dy), dy.matmul(expected)) < 1e-4);
+  }
+}
+
+TEST_CASE("the number of threads changes no quantized weight", "[part][quantization]") {
+  using Kind = QuantizedForm::Kind;
+  const at::Tensor weight = at::randn({700, 300});
+  const int threads = at::get_num_threads();
+  for (const Kind kind : {Kind::kNf4, Kind::kFp4, Kind::kInt8}) {
+    QuantizedProduct alone({.kind = kind, .double_quant = true, .rows = {700}}, 700, 300, false);
+    QuantizedProduct together({.kind = kind, .double_quant = true, .rows = {700}}, 700, 300, false);
+    at::set_num_threads(1);
+    alone.fill(weight);
+    at::set_num_threads(3);
+    together.fill(weight);
+    at::set_num_threads(threads);
+    CHECK(alone.weight(0, 700, false).equal(together.weight(0, 700, false)));
   }
 }

@@ -1,14 +1,11 @@
 #include "components/quantization/blockwise.h"
 
-#include <ATen/Parallel.h>
-
 #include <algorithm>
 #include <bit>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <cstdint>
 #include <limits>
-#include <random>
 #include <vector>
 
 namespace quantization = components::quantization;
@@ -73,21 +70,6 @@ TEST_CASE("blocks of zeros and of numbers that are not finite are told apart", "
   CHECK(again[0] == 0.0F);
   CHECK(std::isnan(again[2]));
   CHECK(std::isinf(again[4]));
-}
-
-TEST_CASE("the number of threads changes no code", "[quantization]") {
-  std::mt19937 draw(7);
-  std::normal_distribution<float> normal;
-  std::vector<float> numbers(200'001);
-  for (float& number : numbers) number = normal(draw);
-  const int threads = at::get_num_threads();
-  at::set_num_threads(1);
-  const Quantised alone = quantised(numbers, 256, kernels::kSignedCodes);
-  at::set_num_threads(3);
-  const Quantised together = quantised(numbers, 256, kernels::kSignedCodes);
-  at::set_num_threads(threads);
-  CHECK(alone.codes == together.codes);
-  CHECK(alone.absmax == together.absmax);
 }
 
 TEST_CASE("an odd number of 4-bit numbers fills its last byte with zero", "[quantization]") {

@@ -24,7 +24,7 @@ def mend_bitsandbytes():
 
     def plain(packed, absmax, blocksize, quant_type, shape, dtype):
         code = _get_4bit_code(quant_type, packed.device)
-        return _dequantize_4bit_compute(packed.reshape(-1), absmax, code, blocksize, shape, dtype)
+        return _dequantize_4bit_compute(packed.reshape(-1).view(torch.uint8), absmax, code, blocksize, shape, dtype)
 
     library = torch.library.Library("bitsandbytes", "IMPL")
     library.impl("dequantize_4bit", plain, "CPU", allow_override=True)

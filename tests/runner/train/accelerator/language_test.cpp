@@ -309,6 +309,12 @@ TEST_CASE("sums of losses, rare classes and bits per byte train on another devic
   });
 }
 
+/// Of a folder whose weights bitsandbytes packed.
+std::string of_packed(const std::string& model) {
+  const std::string folder = parity("packed/" + model), set = "{type: ids, path: " + folder + "/ids.jsonl}";
+  return "init_from: " + folder + "\ndata: {train: " + set + ", val: " + set + "}";
+}
+
 TEST_CASE("adapters and frozen weights train on another device", "[.][accelerator]") {
   check_all({
       {"LoRA", of_ids("llama-grouped") + "\nadapters: [{type: lora, r: 4, target_modules: all-linear}]"},
@@ -324,6 +330,8 @@ TEST_CASE("adapters and frozen weights train on another device", "[.][accelerato
        of_ids("qwen2-default") + "\nquantization: {load_in_4bit: true}\nadapters: [{type: lora, r: 4, use_dora: true}]",
        {"precision=bf16-mixed"},
        kLow},
+      {"LoRA on packed 4 bits", of_packed("llama-nf4-twice") + "\nadapters: [{type: lora, r: 4}]"},
+      {"LoRA on packed 8 bits", of_packed("llama-int8") + "\nadapters: [{type: lora, r: 4}]"},
       {"DoRA", of_ids("qwen2-default") + "\nadapters: [{type: lora, r: 4, use_dora: true}]"},
       {"an adapter of PEFT",
        of_ids("gpt2-default") + "\nadapters: [{type: lora, path: " + parity("adapters/gpt2-default") + "}]"},
