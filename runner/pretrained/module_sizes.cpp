@@ -15,6 +15,10 @@ constexpr std::int64_t kFloatBytes = 4;
 /// Sums by layer, in the order in which the layers come.
 class Layers {
  public:
+  void add_weight(const std::string& layer, std::int64_t bytes) {
+    parameters_ += bytes / kFloatBytes;
+    add(layer, bytes);
+  }
   void add(const std::string& layer, std::int64_t bytes) {
     const auto [at, is_new] = bytes_.emplace(layer, 0);
     if (is_new) order_.push_back(layer);
@@ -22,6 +26,7 @@ class Layers {
   }
   ModuleSizes sizes() const {
     ModuleSizes sizes;
+    sizes.parameters = parameters_;
     for (const std::string& layer : order_) {
       const std::int64_t bytes = bytes_.at(layer);
       sizes.total += bytes;
@@ -33,6 +38,7 @@ class Layers {
   }
 
  private:
+  std::int64_t parameters_ = 0;
   std::map<std::string, std::int64_t> bytes_;
   std::vector<std::string> order_;
 };
@@ -82,22 +88,22 @@ ModuleSizes module_sizes(const ModelType& type, const core::Node& config, const 
     const std::int64_t bytes = kFloatBytes * tensor.elements();
     const WeightRule* rule = type.rule_of(tensor.name);
     if (rule == nullptr) {
-      layers.add(module_of(tensor.name), bytes);
+      layers.add_weight(module_of(tensor.name), bytes);
       continue;
     }
     const std::int64_t number = *number_in(rule->name, tensor.name);
     if (rule->is_of_experts()) {
-      layers.add(layer_of(type, with_number(rule->stacked, number)), bytes);
+      layers.add_weight(layer_of(type, with_number(rule->stacked, number)), bytes);
       continue;
     }
     const std::int64_t rows = tensor.shape.front();
     const std::vector<std::int64_t> of_parts = rows_of_parts(*rule, rows, facts);
     for (std::size_t i = 0; i < rule->from.size(); ++i) {
-      layers.add(layer_of(type, with_number(rule->from[i], number)), bytes / rows * of_parts[i]);
+      layers.add_weight(layer_of(type, with_number(rule->from[i], number)), bytes / rows * of_parts[i]);
     }
   }
   if (type.head == kEmbedding) {
-    for (const UnreadTensor& weight : type.unread) layers.add(module_of(weight.name), bytes_of(weight, facts));
+    for (const UnreadTensor& weight : type.unread) layers.add_weight(module_of(weight.name), bytes_of(weight, facts));
   }
   for (const UnreadTensor& buffer : type.buffers) layers.add(buffer.name, bytes_of(buffer, facts));
   return layers.sizes();
@@ -106,7 +112,7 @@ ModuleSizes module_sizes(const ModelType& type, const core::Node& config, const 
 ModuleSizes module_sizes(const std::vector<TensorShape>& tensors) {
   Layers layers;
   for (const TensorShape& tensor : tensors) {
-    layers.add(block_of(tensor.name), kFloatBytes * tensor.elements());
+    layers.add_weight(block_of(tensor.name), kFloatBytes * tensor.elements());
   }
   return layers.sizes();
 }

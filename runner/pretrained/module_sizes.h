@@ -23,6 +23,7 @@ struct TensorShape {
 /// not divided, such as a block.
 struct ModuleSizes {
   std::int64_t total = 0, largest = 0;
+  std::int64_t parameters = 0;             ///< numbers in its weights
   std::vector<std::string> largest_names;  ///< of all layers of that size, in the model's order
 };
 

@@ -118,7 +118,7 @@ void add_estimate_memory(Command app, Session& session) {
   add_override_flags(command, flags.recipe);
   const std::vector<std::string> known = flags.dtypes;
   accept_only(
-      command.add_option("--dtypes", flags.dtypes, "Types of the weights: " + core::joined(known)).type_name("WORD..."),
+      command.add_option("--dtypes", flags.dtypes, "Types of the weights: " + core::joined(known)).type_name("WORD"),
       known);
   const std::vector<Option> of_models = add_model_flags(command, flags);
   add_format(command, flags.format, {"text", "json"});

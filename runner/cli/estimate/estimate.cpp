@@ -77,9 +77,8 @@ class Estimator {
     }
     MemoryReport report{model_.title, model_.model_type, model_.architecture, "config", model_.told};
     for (const engine::ModelTensor& tensor : whole->tensors) tensors_.push_back({tensor.name, tensor.shape});
-    report.parameters = elements_of(tensors_);
     report.sizes = module_sizes(type_, *model_.config, tensors_);
-    for (const std::string& type : flags_.dtypes) report.types.push_back(row_of(type, report));
+    for (const std::string& type : flags_.dtypes) report.types.push_back(row_of(type, report.sizes));
     report.training = flags_.optimizer + ", " + flags_.precision + ", micro-batches of " +
                       std::to_string(flags_.micro_batch_size) + " x " + core::with_commas(length_) + " tokens";
     for (const Way& way : ways()) report.ways.push_back(row_of(way));
@@ -87,10 +86,10 @@ class Estimator {
   }
 
  private:
-  TypeRow row_of(const std::string& type, const MemoryReport& report) {
-    TypeRow row{type, sizes_in(type, report.sizes), {}, {}};
+  TypeRow row_of(const std::string& type, const pretrained::ModuleSizes& sizes) {
+    TypeRow row{type, sizes_in(type, sizes), {}, {}};
     const LoadedForm form = loaded_form(type);
-    row.loaded = report.parameters * form.item_bytes;
+    row.loaded = elements_of(tensors_) * form.item_bytes;
     if (*form.quantization != '\0') row.loaded = loaded_quantized(form);
     const bool has_cache = model_.head == pretrained::kCausalLm || model_.head == pretrained::kSeq2SeqLm;
     row.cache = cache_bytes(facts_, has_cache, flags_.tokens, form.item_bytes);
@@ -188,7 +187,6 @@ class Estimator {
 
 MemoryReport report_of_headers(const SizedModel& model, const EstimateFlags& flags) {
   MemoryReport report{model.title, model.model_type, "", "headers", model.told};
-  report.parameters = elements_of(model.tensors);
   report.sizes = pretrained::module_sizes(model.tensors);
   for (const std::string& type : flags.dtypes) report.types.push_back({type, sizes_in(type, report.sizes), {}, {}});
   return report;
@@ -205,7 +203,7 @@ std::optional<MemoryReport> estimate_model(Session& session, const SizedModel& m
 
 MemoryReport report_of_plan(const std::string& title, const engine::Plan& plan, const EstimateFlags& flags) {
   MemoryReport report{title, "", "", "recipe"};
-  report.parameters = plan.parameters;
+  report.sizes.parameters = plan.parameters;
   constexpr std::int64_t kFloatBytes = 4;
   for (const engine::BlockPlan& block : plan.blocks) {
     const std::int64_t bytes = kFloatBytes * block.parameters;

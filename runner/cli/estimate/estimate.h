@@ -40,7 +40,6 @@ struct WayRow {
 struct MemoryReport {
   std::string title, model_type, architecture, source;  ///< source: `config`, `headers` or `recipe`
   std::string told = {};
-  std::int64_t parameters = 0;
   pretrained::ModuleSizes sizes = {};
   std::vector<TypeRow> types = {};
   std::vector<WayRow> ways = {};

@@ -48,7 +48,7 @@ std::string heading(const MemoryReport& report) {
   std::string text = core::escape_for_terminal(report.title) + ": ";
   if (!report.model_type.empty()) text += core::escape_for_terminal(report.model_type) + ", ";
   if (!report.architecture.empty()) text += report.architecture + ", ";
-  text += core::with_commas(report.parameters) + " parameters\n";
+  text += core::with_commas(report.sizes.parameters) + " parameters\n";
   if (!report.told.empty()) text += core::escape_for_terminal(report.told) + "\n";
   return text;
 }
@@ -159,7 +159,7 @@ std::string report_json(const MemoryReport& report, const EstimateFlags& flags) 
   root.set("model_type", report.model_type.empty() ? Node::null() : Node::string(report.model_type));
   root.set("architecture", report.architecture.empty() ? Node::null() : Node::string(report.architecture));
   if (!report.told.empty()) root.set("note", Node::string(report.told));
-  root.set("parameters", Node::integer(report.parameters));
+  root.set("parameters", Node::integer(report.sizes.parameters));
   std::vector<Node> largest, types, ways;
   for (const std::string& name : report.sizes.largest_names) largest.push_back(Node::string(name));
   for (const TypeRow& row : report.types) types.push_back(type_node(row, flags));

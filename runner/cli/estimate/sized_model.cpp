@@ -26,15 +26,18 @@ namespace runner::cli {
 namespace fs = std::filesystem;
 using core::Node;
 
-/// A temporary folder with one config.json.
+/// A temporary folder with one config.json, of a model whose weights are not quantized.
 class ConfigFolder {
  public:
-  explicit ConfigFolder(const std::string& config) {
+  explicit ConfigFolder(const Node& config) {
     std::error_code failed;
     path_ = (fs::temp_directory_path(failed) / "roux-config-XXXXXX").string();
     if (failed || mkdtemp(path_.data()) == nullptr) throw core::RunError("cannot create a folder " + path_);
-    core::write_file_atomic(path_ + "/" + pretrained::kConfigFile, core::read_file(config, kConfigBytesMax).value())
-        .value();
+    Node whole = Node::mapping();
+    for (const Node::Entry& entry : config.entries()) {
+      if (entry.key != kQuantized) whole.set(entry.key, entry.value);
+    }
+    core::write_file_atomic(path_ + "/" + pretrained::kConfigFile, core::to_json(whole)).value();
   }
   ~ConfigFolder() {
     std::error_code failed;
@@ -45,6 +48,7 @@ class ConfigFolder {
 
   const std::string& path() const { return path_; }
   static constexpr std::int64_t kConfigBytesMax = 2 << 20;  ///< as runner/pretrained/config.cpp
+  static constexpr const char* kQuantized = "quantization_config";
 
  private:
   std::string path_;
@@ -126,7 +130,7 @@ class Finder {
       const std::string beside = fs::path(word_).parent_path().string();
       return take_config(*object, word_, beside.empty() ? "." : beside);
     }
-    found_.held = std::make_shared<ConfigFolder>(word_);
+    found_.held = std::make_shared<ConfigFolder>(*object);
     return take_config(*object, word_, found_.held->path());
   }
 
@@ -185,6 +189,11 @@ class Finder {
       return false;
     }
     found_.folder = folder;
+    if (written.find(ConfigFolder::kQuantized) != nullptr) {
+      found_.held = std::make_shared<ConfigFolder>(written);
+      found_.folder = found_.held->path();
+      found_.told = "its weights are quantized already: the sizes are those of the same weights in each type";
+    }
     found_.model_type = text_of(found_.config->find("model_type"));
     const Node* dtype = written.find("dtype") != nullptr ? written.find("dtype") : written.find("torch_dtype");
     found_.is_bf16 = text_of(dtype) == "bfloat16";

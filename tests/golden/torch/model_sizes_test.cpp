@@ -33,12 +33,7 @@ std::string loss_of(const std::string& head) {
   return head == pretrained::kQuestionAnswering ? "answer_span" : "cross_entropy";
 }
 
-struct Sized {
-  pretrained::ModuleSizes sizes;
-  std::int64_t parameters = 0;
-};
-
-Sized sizes_of(const tests::golden::Json& config) {
+pretrained::ModuleSizes sizes_of(const tests::golden::Json& config) {
   const std::string head = head_of(config);
   const auto source = std::make_shared<runner::core::Source>();
   source->name = "sizes";
@@ -55,28 +50,23 @@ Sized sizes_of(const tests::golden::Json& config) {
   INFO(render(diagnostics));
   REQUIRE(found.has_value());
   std::vector<pretrained::TensorShape> tensors;
-  Sized sized;
-  for (const auto& tensor : found->tensors) {
-    tensors.push_back({tensor.name, tensor.shape});
-    sized.parameters += tensors.back().elements();
-  }
+  for (const auto& tensor : found->tensors) tensors.push_back({tensor.name, tensor.shape});
   const auto& type = *pretrained::find_model_type(config.at("model_type").get<std::string>(), head);
-  sized.sizes = module_sizes(type, *recipe->model.find("config"), tensors);
-  return sized;
+  return module_sizes(type, *recipe->model.find("config"), tensors);
 }
 
 TEST_CASE("models have the sizes that Accelerate says of their classes", "[golden][sizes]") {
   tests::golden::Coverage coverage("model_sizes");
   for (const tests::GoldenCase& c : tests::golden::read_topic("model_sizes")) {
     CAPTURE(c.name);
-    const Sized sized = sizes_of(c.input.at("config"));
+    const pretrained::ModuleSizes sizes = sizes_of(c.input.at("config"));
     constexpr double kShare = 1e-3;
-    CHECK(static_cast<double>(sized.sizes.total) == Approx(c.expected.at("total").get<double>()).epsilon(kShare));
-    CHECK(static_cast<double>(sized.sizes.largest) ==
-          Approx(c.expected.at("largest_layer").get<double>()).epsilon(kShare));
-    CHECK(static_cast<std::int64_t>(sized.sizes.largest_names.size()) == c.expected.at("layers").get<std::int64_t>());
-    CHECK(sized.sizes.largest_names.front() == c.expected.at("first").get<std::string>());
-    const auto adam = pretrained::sizes_in("float32", sized.sizes).adam;
+    CHECK(static_cast<double>(sizes.total) == Approx(c.expected.at("total").get<double>()).epsilon(kShare));
+    CHECK(static_cast<double>(sizes.largest) == Approx(c.expected.at("largest_layer").get<double>()).epsilon(kShare));
+    CHECK(static_cast<std::int64_t>(sizes.largest_names.size()) == c.expected.at("layers").get<std::int64_t>());
+    CHECK(sizes.largest_names.front() == c.expected.at("first").get<std::string>());
+    CHECK(sizes.parameters == c.expected.at("parameters").get<std::int64_t>());
+    const auto adam = pretrained::sizes_in("float32", sizes).adam;
     REQUIRE(adam.has_value());
     CHECK(static_cast<double>(adam->most()) == Approx(c.expected.at("training").get<double>()).epsilon(kShare));
     coverage.checked(c.kind);
