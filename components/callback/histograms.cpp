@@ -85,12 +85,14 @@ class Histograms final : public Callback {
   void on_step_end(Context& context) override {
     if (!acts_on_step(context)) return;
     const at::NoGradGuard no_grad;
-    for (const NamedTensor& parameter : context.model().parameters()) {
-      if (!is_meant(parameter.name)) continue;
-      if (config_.weights) look(context, "weight " + parameter.name, parameter.tensor);
-      const at::Tensor& gradient = parameter.tensor.grad();
-      if (config_.gradients && gradient.defined()) look(context, "gradient " + parameter.name, gradient);
-    }
+    context.model().visit_weights([&](const block::Block& block) {
+      for (const NamedTensor& parameter : block.parameters()) {
+        if (!is_meant(parameter.name)) continue;
+        if (config_.weights) look(context, "weight " + parameter.name, parameter.tensor);
+        const at::Tensor& gradient = parameter.tensor.grad();
+        if (config_.gradients && gradient.defined()) look(context, "gradient " + parameter.name, gradient);
+      }
+    });
   }
 
  private:

@@ -46,7 +46,7 @@ class CachedPasses final : public Passes {
     TensorMap activations;
     activations.set(model_.decoder_start() ? kDecoderInput : kInput, to_tensor(ids, device_of(model_)));
     for (const auto& block : model_.blocks()) {
-      if (!block->encodes()) block->decode(activations, pass);
+      if (!block->encodes()) model_.decode_block(*block, activations, pass);
     }
     return activations.at(kOutput).cpu();
   }
@@ -56,7 +56,8 @@ class CachedPasses final : public Passes {
     TensorMap activations;
     set_source(activations, source, model_);
     for (const auto& block : model_.blocks()) {
-      block->encodes() ? block->forward(activations) : block->keep_source(activations, cache_, slot);
+      block->encodes() ? model_.encode_block(*block, activations)
+                       : model_.keep_source(*block, activations, cache_, slot);
     }
   }
 

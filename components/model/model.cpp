@@ -9,7 +9,8 @@
 #include <vector>
 
 #include "components/block/quantized.h"
-#include "components/model/recompute.h"
+#include "components/model/placement.h"
+#include "components/model/recompute/recompute.h"
 #include "components/tensor/tensors.h"
 #include "runner/core/error.h"
 
@@ -29,6 +30,19 @@ void add_once(std::vector<std::string>& names, const std::string& name) {
   if (!contains(names, name)) names.push_back(name);
 }
 
+/// The weights of a block are where it computes.
+class Stay {
+ public:
+  Stay(Placement& placement, std::size_t block) : placement_(placement), block_(block) { placement.enter(block); }
+  ~Stay() { placement_.leave(block_); }
+  Stay(const Stay&) = delete;
+  Stay& operator=(const Stay&) = delete;
+
+ private:
+  Placement& placement_;
+  std::size_t block_;
+};
+
 }  // namespace
 
 Model::Model(std::vector<std::unique_ptr<block::Block>> blocks) : blocks_(std::move(blocks)) {
@@ -39,6 +53,28 @@ Model::Model(std::vector<std::unique_ptr<block::Block>> blocks) : blocks_(std::m
 }
 
 Model::~Model() = default;
+
+/// Moves what the block reads to its device, and has its weights there meanwhile. Behind the last block all is moved to
+/// the main device.
+template <typename Step>
+void Model::placed(const block::Block& block, TensorMap& activations, const Step& step) const {
+  if (placement_ == nullptr) return step();
+  const auto is_it = [&block](const auto& one) { return one.get() == &block; };
+  const auto number = static_cast<std::size_t>(std::find_if(blocks_.begin(), blocks_.end(), is_it) - blocks_.begin());
+  const auto move = [&activations](const std::string& name, const c10::Device& device) {
+    const at::Tensor* tensor = activations.find(name);
+    if (tensor != nullptr && tensor->device() != device) activations.set(name, tensor->to(device));
+  };
+  for (const TensorSpec& port : block.inputs()) move(port.name, placement_->device_of(number));
+  {
+    const Stay stay(*placement_, number);
+    step();
+  }
+  if (&block != blocks_.back().get()) return;
+  // The loss reads what blocks gave, and of the batch what they have read.
+  const std::vector<NamedTensor> all(activations.items().begin(), activations.items().end());
+  for (const NamedTensor& named : all) move(named.name, placement_->main_device());
+}
 
 template <typename Step>
 void Model::with_hooks(const block::Block& block, TensorMap& activations, const Step& step) const {
@@ -98,13 +134,35 @@ void Model::forward(TensorMap& activations) const {
 }
 
 void Model::forward_block(const block::Block& block, TensorMap& activations) const {
-  with_hooks(block, activations, [&] { block.forward(activations); });
+  placed(block, activations, [&] { with_hooks(block, activations, [&] { block.forward(activations); }); });
+}
+
+void Model::encode_block(const block::Block& block, TensorMap& activations) const {
+  placed(block, activations, [&] { block.forward(activations); });
+}
+
+void Model::decode_block(const block::Block& block, TensorMap& activations, part::CachedPass& pass) const {
+  placed(block, activations, [&] { block.decode(activations, pass); });
+}
+
+void Model::keep_source(const block::Block& block, TensorMap& activations, part::KvCache& cache,
+                        std::int64_t slot) const {
+  placed(block, activations, [&] { block.keep_source(activations, cache, slot); });
 }
 
 void Model::forward_for_loss(TensorMap& activations) const {
   const block::Block& last = *blocks_.back();
   forward_all_but_last(activations);
-  with_hooks(last, activations, [&] { last.forward_hidden(activations); });
+  const std::size_t number = blocks_.size() - 1;
+  // The loss would read a projection of another device.
+  if (placement_ != nullptr && placement_->device_of(number) != placement_->main_device()) {
+    return forward_block(last, activations);
+  }
+  if (placement_ != nullptr) {
+    placement_->enter(number);
+    placement_->linger(number);
+  }
+  placed(last, activations, [&] { with_hooks(last, activations, [&] { last.forward_hidden(activations); }); });
 }
 
 void Model::forward_all_but_last(TensorMap& activations) const {
@@ -164,6 +222,14 @@ std::shared_ptr<const RecomputedPart> Model::make_recomputed(const RecomputedBlo
     for (std::size_t i = blocks.first; i < blocks.first + blocks.count; ++i) forward_block(*blocks_[i], activations);
   };
   return part;
+}
+
+void Model::visit_weights(const std::function<void(const block::Block&)>& visit) const {
+  for (std::size_t i = 0; i < blocks_.size(); ++i) {
+    std::optional<Stay> stay;
+    if (placement_ != nullptr) stay.emplace(*placement_, i);
+    visit(*blocks_[i]);
+  }
 }
 
 std::vector<NamedTensor> Model::parameters() const {

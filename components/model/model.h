@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "components/block/block.h"
@@ -21,7 +22,13 @@ struct NamedTensor;
 class TensorMap;
 }  // namespace components
 
+namespace components::part {
+struct CachedPass;
+class KvCache;
+}  // namespace components::part
+
 namespace components::model {
+class Placement;
 struct RecomputedPart;
 
 /// Hooks around every block, run in the order they were added (before_*) and in reverse (after_*).
@@ -53,6 +60,10 @@ class Model {
   void forward(TensorMap& activations) const;
   /// One of the blocks, with the hooks around it.
   void forward_block(const block::Block& block, TensorMap& activations) const;
+  /// Block::forward(), decode() and keep_source() of one of them, where it is placed; without hooks.
+  void encode_block(const block::Block& block, TensorMap& activations) const;
+  void decode_block(const block::Block& block, TensorMap& activations, part::CachedPass& pass) const;
+  void keep_source(const block::Block& block, TensorMap& activations, part::KvCache& cache, std::int64_t slot) const;
   /// The same for the loss alone: leaves `kOutput`, or `kHidden` [..., C] and `kProjection` [V, C] in its place.
   void forward_for_loss(TensorMap& activations) const;
   /// Whether it gives, for each position of a text, logits of the vocabulary that follow from those up to it; of a
@@ -67,7 +78,12 @@ class Model {
   /// In order, without overlap, and without the last block, whose backward pass comes first anyway.
   void set_recomputed(const std::vector<RecomputedBlocks>& blocks);
   std::vector<RecomputedBlocks> recomputed() const;
+  /// Null, as at first: the weights of all blocks are where they compute, on one device.
+  void set_placement(std::shared_ptr<Placement> placement) { placement_ = std::move(placement); }
+  Placement* placement() const { return placement_.get(); }
 
+  /// Calls `visit` for each block, in order, while its weights are where it computes.
+  void visit_weights(const std::function<void(const block::Block&)>& visit) const;
   std::vector<NamedTensor> parameters() const;
   std::vector<NamedTensor> trained_parameters() const;  ///< those that are not frozen
   std::vector<NamedTensor> buffers() const;
@@ -89,6 +105,8 @@ class Model {
   };
 
   template <typename Step>
+  void placed(const block::Block& block, TensorMap& activations, const Step& step) const;
+  template <typename Step>
   void with_hooks(const block::Block& block, TensorMap& activations, const Step& step) const;
   void forward_all_but_last(TensorMap& activations) const;
   std::shared_ptr<const RecomputedPart> make_recomputed(const RecomputedBlocks& blocks) const;
@@ -96,6 +114,7 @@ class Model {
   std::vector<std::unique_ptr<block::Block>> blocks_;
   std::vector<BlockHooks> hooks_;
   std::vector<Recomputed> recomputed_;
+  std::shared_ptr<Placement> placement_;
   bool is_training_ = true;
   std::optional<std::int32_t> decoder_start_;
 };
@@ -134,6 +153,12 @@ void freeze_parameters(const Model& model, const runner::core::Node& training, c
 /// Errors     at the pattern: it names no parameter, or a part of one
 std::set<std::string> named_parameters(const Model& model, const std::string& key, const runner::core::Node& patterns,
                                        const runner::core::Node& block, runner::core::Diagnostics& diagnostics);
+
+/// What a parameter or buffer is made of, each by all of its names: the one here, and in Transformers with the prefix
+/// of the base model and without.
+///
+/// block  the recipe's model
+std::vector<std::vector<std::string>> names_of_parts(const runner::core::Node& block, const std::string& tensor);
 
 /// Null when `diagnostics` got an error.
 /// Defined by the generated table: reads `type:`, parses the Config and calls that component's make().

@@ -27,7 +27,9 @@ AdamFamily::~AdamFamily() = default;
 at::Tensor AdamFamily::step_scalar(const Batch& batch) {
   if (batch.step_there.defined()) return batch.step_there;
   const at::Device device = batch.parameters.front().device();  // where the kernel reads it
-  if (!step_scalar_.defined()) step_scalar_ = at::zeros({}, at::TensorOptions(at::kFloat).device(device));
+  if (!step_scalar_.defined() || step_scalar_.device() != device) {
+    step_scalar_ = at::zeros({}, at::TensorOptions(at::kFloat).device(device));
+  }
   return step_scalar_.fill_(batch.step);
 }
 

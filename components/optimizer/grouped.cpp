@@ -7,6 +7,8 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <iterator>
+#include <optional>
 #include <set>
 #include <sstream>
 #include <utility>
@@ -62,7 +64,8 @@ void refuse_unlike(const at::Tensor& saved, const std::string& name, const at::T
 
 }  // namespace
 
-/// The empty, the small or the large tensors of a group. Empty ones, rows that are another process's, count steps.
+/// The empty, the small or the large tensors of a group on one device. Empty ones, rows that are another process's,
+/// count steps.
 struct GroupedOptimizer::State {
   enum class Size { kEmpty, kSmall, kLarge };
 
@@ -76,6 +79,7 @@ struct GroupedOptimizer::State {
   std::vector<std::int64_t> steps;               // done, of each parameter
   bool in_step = true;                           // all `steps` are equal
   at::Tensor lr, step;                           // on the device; undefined: the CPU's numbers count
+  std::optional<at::Tensor> skip;                // the flag of skip_if() there
 
   static Size size_of(const at::Tensor& parameter) {
     if (parameter.numel() == 0) return Size::kEmpty;
@@ -108,20 +112,28 @@ GroupedOptimizer::GroupedOptimizer(std::vector<ParamGroup> groups, double lr, do
       skip_(std::make_unique<std::optional<at::Tensor>>()) {
   for (std::size_t group = 0; group < groups_.size(); ++group) {
     for (const State::Size size : {State::Size::kEmpty, State::Size::kSmall, State::Size::kLarge}) {
-      auto state = std::make_unique<State>();
-      state->group = group;
-      state->size = size;
+      const std::size_t first = states_.size();
       for (const NamedTensor& parameter : groups_[group].parameters) {
         if (State::size_of(parameter.tensor) != size) continue;
-        state->names.push_back(parameter.name);
-        state->parameters.push_back(parameter.tensor);
+        const auto is_here = [&parameter](const auto& state) {
+          return state->parameters.front().device() == parameter.tensor.device();
+        };
+        auto at = std::find_if(states_.begin() + static_cast<std::ptrdiff_t>(first), states_.end(), is_here);
+        if (at == states_.end()) {
+          states_.push_back(std::make_unique<State>());
+          at = std::prev(states_.end());
+          (*at)->group = group;
+          (*at)->size = size;
+        }
+        (*at)->names.push_back(parameter.name);
+        (*at)->parameters.push_back(parameter.tensor);
       }
-      if (state->parameters.empty()) continue;
-      state->buffers.assign(buffer_names_.size(), std::vector<at::Tensor>(state->parameters.size()));
-      state->trained.resize(state->parameters.size());
-      state->steps.assign(state->parameters.size(), 0);
-      states_.push_back(std::move(state));
     }
+  }
+  for (const auto& state : states_) {
+    state->buffers.assign(buffer_names_.size(), std::vector<at::Tensor>(state->parameters.size()));
+    state->trained.resize(state->parameters.size());
+    state->steps.assign(state->parameters.size(), 0);
   }
 }
 
@@ -155,6 +167,8 @@ void GroupedOptimizer::skip_if(const at::Tensor& flag) {
 void GroupedOptimizer::step() {
   const at::NoGradGuard no_grad;
   for (const auto& state : states_) {
+    state->skip = *skip_;
+    if (state->skip) state->skip = state->skip->to(state->parameters.front().device());
     if (state->take_gradients() && state->in_step) {
       step_together(*state);
     } else {
@@ -299,18 +313,10 @@ void GroupedOptimizer::set_rates(State& state, std::int64_t step) const {
 }
 
 GroupedOptimizer::Batch GroupedOptimizer::whole_batch(const State& state) const {
-  return {state.parameters,
-          state.gradients,
-          state.buffers,
-          state.steps.front(),
-          lr(state.group),
-          weight_decay(state.group),
-          groups_[state.group],
-          lr_factor_,
-          momentum(state.group),
-          *skip_,
-          state.lr,
-          state.step};
+  return {state.parameters,     state.gradients, state.buffers,
+          state.steps.front(),  lr(state.group), weight_decay(state.group),
+          groups_[state.group], lr_factor_,      momentum(state.group),
+          state.skip,           state.lr,        state.step};
 }
 
 void GroupedOptimizer::step_together(State& state) {
@@ -336,7 +342,7 @@ void GroupedOptimizer::step_subset(State& state, std::int64_t steps_done) {
   if (parameters.empty()) return;
   set_rates(state, steps_done + 1);
   update_part(state, {parameters, gradients, buffers, steps_done + 1, lr(state.group), weight_decay(state.group),
-                      groups_[state.group], lr_factor_, momentum(state.group), *skip_, state.lr, state.step});
+                      groups_[state.group], lr_factor_, momentum(state.group), state.skip, state.lr, state.step});
 }
 
 void GroupedOptimizer::update_part(const State& state, const Batch& batch) {

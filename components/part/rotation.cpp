@@ -181,7 +181,9 @@ at::Tensor turned(const at::Tensor& x_BTHD, const at::Tensor& cos, const at::Ten
 }  // namespace
 
 at::Tensor rotate(const at::Tensor& x_BTHD, const Rotation& rotation, const at::Tensor& positions_BT) {
-  at::Tensor cos = rotation.cos(x_BTHD.size(1)), sin = rotation.sin(x_BTHD.size(1));  // [T, 1, D / 2]
+  // The blocks of a model share the tables, and may be on several devices.
+  at::Tensor cos = rotation.cos(x_BTHD.size(1)).to(x_BTHD.device());  // [T, 1, D / 2]
+  at::Tensor sin = rotation.sin(x_BTHD.size(1)).to(x_BTHD.device());
   if (positions_BT.defined()) {
     cos = at::embedding(cos.squeeze(1), positions_BT).unsqueeze(2);  // [B, T, 1, D / 2]
     sin = at::embedding(sin.squeeze(1), positions_BT).unsqueeze(2);
@@ -191,8 +193,8 @@ at::Tensor rotate(const at::Tensor& x_BTHD, const Rotation& rotation, const at::
 
 at::Tensor rotate(const at::Tensor& x_BTHD, const Rotation& rotation, std::int64_t first) {
   const std::int64_t positions = x_BTHD.size(1);
-  return turned(x_BTHD, rotation.cos(first + positions).narrow(0, first, positions),
-                rotation.sin(first + positions).narrow(0, first, positions));
+  return turned(x_BTHD, rotation.cos(first + positions).narrow(0, first, positions).to(x_BTHD.device()),
+                rotation.sin(first + positions).narrow(0, first, positions).to(x_BTHD.device()));
 }
 
 }  // namespace components::part

@@ -55,7 +55,8 @@ double total_norm(const std::vector<at::Tensor>& tensors, double norm_type) {
 }
 
 at::Tensor total_norm_on_device(const std::vector<at::Tensor>& tensors, double norm_type) {
-  const std::vector<at::Tensor> norms = at::_foreach_norm(tensors, norm_type, at::kFloat);
+  std::vector<at::Tensor> norms = at::_foreach_norm(tensors, norm_type, at::kFloat);
+  for (at::Tensor& norm : norms) norm = norm.to(norms.front().device());  // a model may be on several devices
   return at::linalg_vector_norm(at::stack(norms), norm_type);
 }
 

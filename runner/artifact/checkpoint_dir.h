@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "runner/artifact/io/file_place.h"
 #include "runner/core/node.h"
 #include "runner/core/result.h"
 
@@ -166,6 +167,8 @@ class SafetensorsReader {
   virtual const std::vector<std::pair<std::string, std::string>>& metadata() const = 0;
   /// These bytes of a tensor were read: the process need not keep their pages of the file. Read again, they come back.
   virtual void let_go(const void* /*data*/, std::int64_t /*bytes*/) const {}
+  /// Where the first of a tensor's bytes is, or of a piece of them; nothing: in no file that could be read from there.
+  virtual std::optional<FilePlace> place_of(const void* /*data*/) const { return {}; }
 };
 
 }  // namespace runner::artifact

@@ -70,6 +70,7 @@ class Pieced final : public TensorList {
   void let_go(const void* data, std::int64_t bytes) const override {
     for (const auto& reader : readers_) reader->let_go(data, bytes);
   }
+  std::optional<FilePlace> place_of(const void* data) const override { return place_in(readers_, data); }
 
  private:
   static TensorBytes joined(const TensorPieces& tensor,

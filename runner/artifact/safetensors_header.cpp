@@ -154,6 +154,14 @@ const TensorBytes* TensorList::find(const std::string& name) const {
   return found == by_name_.end() ? nullptr : &tensors_[found->second];
 }
 
+std::optional<FilePlace> TensorList::place_in(const std::vector<std::unique_ptr<SafetensorsReader>>& readers,
+                                              const void* data) {
+  for (const auto& reader : readers) {
+    if (auto place = reader->place_of(data)) return place;
+  }
+  return {};
+}
+
 void TensorList::add(TensorBytes tensor) {
   by_name_.emplace(tensor.name, tensors_.size());
   tensors_.push_back(std::move(tensor));

@@ -41,6 +41,9 @@ class TensorList : public SafetensorsReader {
 
  protected:
   void add(TensorBytes tensor);
+  /// SafetensorsReader::place_of() of the one that has the bytes.
+  static std::optional<FilePlace> place_in(const std::vector<std::unique_ptr<SafetensorsReader>>& readers,
+                                           const void* data);
   std::vector<std::pair<std::string, std::string>> metadata_;
 
  private:

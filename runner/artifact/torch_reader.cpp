@@ -75,6 +75,7 @@ class Reader final : public TensorList {
   }
 
   void let_go(const void* data, std::int64_t bytes) const override { file_.let_go(data, bytes); }
+  std::optional<FilePlace> place_of(const void* data) const override { return file_.place_of(data); }
 
  private:
   MappedFile file_;

@@ -47,7 +47,7 @@ struct TrainState {
   std::optional<SaveShare> share = {};  ///< for save(): nothing where this process saves alone
   /// The parameters of which load() fills rows instead of the model's; their processes share the others.
   std::vector<components::TensorRows> loaded_rows = {};
-  WeightAccess access = {};  ///< for what load() fills of a base
+  WeightAccess access = {};  ///< for what load() fills of a base, and what stays in files
 };
 
 struct SaveOptions {
@@ -91,6 +91,6 @@ core::Node load_counters(const std::string& path);
 /// model.safetensors or its shards, an index, or a safetensors file. Of a checkpoint of adapters the base, too, from
 /// where it was or from `base_elsewhere`.
 void load_weights(const std::string& path, const components::model::Model& model,
-                  const std::string& base_elsewhere = "");
+                  const std::string& base_elsewhere = "", const WeightAccess& access = {});
 
 }  // namespace runner::checkpoint

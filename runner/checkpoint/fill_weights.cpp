@@ -77,6 +77,24 @@ void fill_tensor(const TensorSource& source, const SourceTensor& fill, const at:
   }
 }
 
+/// What fill_tensor() would read.
+template <typename BytesOf>
+std::vector<FilePart> parts_of(const TensorSource& source, const SourceTensor& fill, const BytesOf& bytes_of) {
+  if (fill.rows_kept || !fill.left_out.empty()) {
+    throw core::RunError(
+        "placement: " + fill.name + " has rows that " + source.path() + " does not give, and cannot stay on the disk",
+        "give the memory more room in placement.max_memory", core::kExitUsage);
+  }
+  std::vector<FilePart> parts;
+  std::int64_t first = 0;
+  for (const std::string& name : fill.from) {
+    const TensorBytes* bytes = bytes_of(name);
+    for (FilePart& part : source.parts_of(*bytes, first, fill.transposed)) parts.push_back(std::move(part));
+    first += bytes->shape.empty() ? 1 : bytes->shape.front();
+  }
+  return parts;
+}
+
 /// What a source has in fewer bits, which the model keeps so.
 template <typename BytesOf>
 void fill_packed(const TensorSource& source, const SourceTensor& fill, components::part::Product& product,
@@ -140,8 +158,13 @@ void load_init_weights(const InitWeights& weights, const components::model::Mode
       at->second.product->fill(whole.flatten(0, -2));
       continue;
     }
+    if (access.stays && access.stays(fill.name)) {
+      access.stay(fill.name, parts_of(source, fill, bytes_of));
+      continue;
+    }
     if (access.open) access.open(fill.name);
-    fill_tensor(source, fill, targets.at(fill.name), bytes_of);
+    const at::Tensor* const other = access.in_place_of ? access.in_place_of(fill.name) : nullptr;
+    fill_tensor(source, fill, other != nullptr ? *other : targets.at(fill.name), bytes_of);
     if (access.close) access.close(fill.name);
   }
 }

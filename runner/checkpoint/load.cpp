@@ -72,9 +72,10 @@ std::string model_path(const std::string& folder) {
 }
 
 /// Compares first, then copies, so a model that does not fit stays unchanged. `base`: what the file need not have.
-/// `rows`: what is filled instead of the parameters of these names.
+/// `rows`: what is filled instead of the parameters of these names. Of `access` what says what stays in
+/// its file, or is filled in place of a parameter.
 void load_model(const TensorSource& file, const components::model::Model& model, Types types, const BaseWeights* base,
-                const std::vector<components::TensorRows>& rows = {}) {
+                const WeightAccess& access, const std::vector<components::TensorRows>& rows = {}) {
   std::multimap<std::string, std::string> other_names;
   std::unordered_set<std::string> known;
   for (const components::block::Tie& tie : model.ties()) {
@@ -115,7 +116,13 @@ void load_model(const TensorSource& file, const components::model::Model& model,
     if (found[i] == nullptr) continue;
     const auto own = rows_of.find(targets[i].name);
     if (own == rows_of.end()) {
-      file.copy_to(*found[i], targets[i].tensor);
+      const std::string& name = targets[i].name;
+      if (access.stays && access.stays(name)) {
+        access.stay(name, file.parts_of(*found[i], 0, /*transposed=*/false));
+        continue;
+      }
+      const at::Tensor* const other = access.in_place_of ? access.in_place_of(name) : nullptr;
+      file.copy_to(*found[i], other != nullptr ? *other : targets[i].tensor);
     } else if (const at::Tensor& part = own->second->rows; part.numel() > 0) {
       const artifact::TensorBytes bytes = artifact::rows_of(*found[i], own->second->place.first, part.size(0));
       file.copy_to(bytes, found[i]->shape.empty() ? part.view({}) : part);
@@ -189,7 +196,8 @@ Node load(const std::string& path, TrainState& state, CheckpointPrefetch* prefet
   const Node trainer = read_trainer(trainer_path);
   const Node& sections = section(trainer, "state", trainer_path);
   auto base = BaseWeights::of_trainer(trainer, trainer_path);
-  load_model(TensorSource(model_path(path), prefetched), *state.model, Types::kSame, base.get(), state.loaded_rows);
+  load_model(TensorSource(model_path(path), prefetched), *state.model, Types::kSame, base.get(), state.access,
+             state.loaded_rows);
   // Back to an earlier step it is there already, and does not change.
   const bool is_there = state.base != nullptr && base != nullptr && state.base->checksum() == base->checksum();
   if (base != nullptr && !is_there) base->load_into(*state.model, state.base_elsewhere, state.access);
@@ -204,12 +212,13 @@ Node load_counters(const std::string& path) {
   return section(read_trainer(trainer_path), "counters", trainer_path);
 }
 
-void load_weights(const std::string& path, const components::model::Model& model, const std::string& base_elsewhere) {
+void load_weights(const std::string& path, const components::model::Model& model, const std::string& base_elsewhere,
+                  const WeightAccess& access) {
   std::error_code error;
   const bool folder = fs::is_directory(path, error);
   const auto base = BaseWeights::of_checkpoint(folder ? path : fs::path(path).parent_path().string());
-  load_model(TensorSource(folder ? model_path(path) : path), model, Types::kConverted, base.get());
-  if (base != nullptr) base->load_into(model, base_elsewhere);
+  load_model(TensorSource(folder ? model_path(path) : path), model, Types::kConverted, base.get(), access);
+  if (base != nullptr) base->load_into(model, base_elsewhere, access);
 }
 
 }  // namespace runner::checkpoint

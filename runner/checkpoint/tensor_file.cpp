@@ -268,6 +268,29 @@ void TensorSource::let_go(const artifact::TensorBytes& bytes) const {
   for (const artifact::BytesPiece& piece : artifact::pieces_of(bytes)) reader_->let_go(piece.data, piece.bytes);
 }
 
+std::vector<FilePart> TensorSource::parts_of(const artifact::TensorBytes& bytes, std::int64_t first_row,
+                                             bool transposed) const {
+  const auto refuse = [&](const std::string& why) {
+    throw core::RunError("placement: " + path_ + ": " + bytes.name + " " + why + ", and cannot stay on the disk",
+                         "give the memory more room in placement.max_memory", core::kExitUsage);
+  };
+  if (packed(bytes.name) != nullptr) refuse("is kept in fewer bits");
+  const std::int64_t rows = bytes.shape.empty() ? 1 : bytes.shape.front();
+  std::vector<FilePart> parts;
+  if (bytes.bytes == 0) return parts;
+  const std::int64_t of_row = bytes.bytes / rows;
+  const std::int64_t of = of_row / static_cast<std::int64_t>(artifact::safetensors_item_bytes(bytes.dtype));
+  for (const artifact::BytesPiece& piece : artifact::pieces_of(bytes)) {
+    const auto place = reader_->place_of(piece.data);
+    if (!place) refuse("lies in no file as it is used");
+    if (piece.bytes % of_row != 0 || (transposed && piece.bytes != bytes.bytes)) refuse("lies in pieces");
+    parts.push_back(
+        {place->path, place->offset, piece.bytes, bytes.dtype, first_row, piece.bytes / of_row, of, transposed});
+    first_row += piece.bytes / of_row;
+  }
+  return parts;
+}
+
 void TensorSource::copy_packed(const pretrained::PackedWeight& weight, const at::Tensor& target) const {
   const std::int64_t of_row = weight.in * static_cast<std::int64_t>(sizeof(float));
   const std::int64_t most = std::clamp<std::int64_t>(kHeldBytes / of_row, 1, weight.out);

@@ -8,6 +8,7 @@
 
 #include "components/tensor/download.h"
 #include "runner/artifact/checkpoint_dir.h"
+#include "runner/checkpoint/weight_access.h"
 #include "runner/core/tensor_fwd.h"
 
 namespace runner::pretrained {
@@ -78,6 +79,9 @@ class TensorSource {
   void copy_to(const artifact::TensorBytes& bytes, const at::Tensor& target) const;
   /// See artifact::SafetensorsReader.
   void let_go(const artifact::TensorBytes& bytes) const;
+  /// Where the bytes of a tensor lie, which become rows from `first_row` on of a matrix whose rows have `of` elements,
+  /// or columns of it. RunError where they are in no file as they are used, such as a packed weight.
+  std::vector<FilePart> parts_of(const artifact::TensorBytes& bytes, std::int64_t first_row, bool transposed) const;
 
  private:
   void copy_packed(const pretrained::PackedWeight& weight, const at::Tensor& target) const;

@@ -97,6 +97,7 @@ struct Plan {
   std::string step_wait;  ///< why the CPU waits for the GPU in every step; "" where it does not, or without a GPU
   std::string init_from;  ///< source of the initial weights, in one line; "" when they are drawn
   std::string reference;  ///< what the loss compares the model with, in one line; "" where it compares with none
+  std::string placement;  ///< which blocks are where, in one line; "" where all are on the device
 };
 
 using TrainRequest = train::TrainRequest;

@@ -125,6 +125,12 @@ std::unique_ptr<train::Experiment> build(const resolve::Recipe& recipe, const Ge
     options.of_ids = true;
     core::Diagnostics lacks_sizes;
     if (auto experiment = train::build_experiment(recipe, options, lacks_sizes)) return experiment;
+    const bool has_data = std::any_of(recipe.data.begin(), recipe.data.end(),
+                                      [](const auto& set) { return !set.second.has_origin(core::Origin::kSettled); });
+    if (!has_data) {
+      diagnostics.add_all(lacks_sizes);
+      return nullptr;
+    }
   }
   options.of_ids = false;
   options.data_sets = {"train"};
@@ -135,7 +141,8 @@ bool set_weights(const resolve::Recipe& recipe, const GenerateRequest& request, 
                  const train::Experiment& experiment, core::Diagnostics& diagnostics) {
   if (checkpoint.path.empty()) return load_foreign(request.checkpoint, recipe, experiment, diagnostics);
   if (!request.adapters.empty()) return load_below_adapter(checkpoint.path, recipe, experiment, diagnostics);
-  checkpoint::load_weights(checkpoint.path, *experiment.model, recipe.init_from->path.value_or(""));
+  checkpoint::load_weights(checkpoint.path, *experiment.model, recipe.init_from->path.value_or(""),
+                           train::weight_access(experiment));
   return true;
 }
 

@@ -164,7 +164,8 @@ std::optional<Loaded> load(const resolve::Recipe& recipe, const EvalRequest& req
   } else if (!request.adapters.empty()) {
     if (!load_below_adapter(checkpoint.path, recipe, *loaded.experiment, diagnostics)) return std::nullopt;
   } else {
-    checkpoint::load_weights(checkpoint.path, *loaded.experiment->model, recipe.init_from->path.value_or(""));
+    checkpoint::load_weights(checkpoint.path, *loaded.experiment->model, recipe.init_from->path.value_or(""),
+                             train::weight_access(*loaded.experiment));
   }
   if (train::needs_reference(*loaded.experiment)) {
     train::prepare_reference(*loaded.experiment, {.checkpoint = foreign ? "" : checkpoint.path,

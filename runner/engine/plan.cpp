@@ -30,6 +30,7 @@
 #include "runner/train/experiment/step_wait.h"
 #include "runner/train/experiment/stepper_options.h"
 #include "runner/train/experiment/training_device.h"
+#include "runner/train/placement/block_places.h"
 #include "runner/train/reference/reference.h"
 #include "runner/train/save/save_plan.h"
 #include "runner/train/strategy/block_units.h"
@@ -239,6 +240,7 @@ std::optional<Plan> make_plan(const resolve::Recipe& recipe, const PlanRequest& 
   const std::unique_ptr<train::Experiment>& experiment = planned->experiment;
   Plan plan;
   plan.init_from = planned->init_from;
+  if (experiment->places != nullptr) plan.placement = experiment->places->text();
   plan.reference = planned->reference.text;
   plan.micro_batch_size = train::rank_micro_batch(recipe);
   plan.gradient_accumulation_steps = recipe.training->gradient_accumulation_steps.value_or(1);

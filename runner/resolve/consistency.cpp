@@ -45,6 +45,7 @@ constexpr Rule kRules[] = {
     {"init_from_rename", init_from_rename},
     {"adapters", adapters},
     {"quantization", quantization},
+    {"placement", placement_words},
     {"weight_tokenizers", weight_tokenizers},
     {"precision_keys", precision_keys},
     {"cuda_graphs", cuda_graphs},

@@ -35,8 +35,10 @@ Node without_sets(const recipe::Use& use) {
     rows.add_history({"the rows to predict", core::Origin::kSettled});
     return rows;
   }
-  return mapping_of(
+  Node none = mapping_of(
       {{"type", Node::string("synthetic")}, {"task", Node::string("regression")}, {"num_samples", Node::integer(1)}});
+  none.add_history({"no samples are read", core::Origin::kSettled});
+  return none;
 }
 
 void complete_data(Node& recipe, const recipe::Use& use) {

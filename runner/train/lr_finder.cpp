@@ -45,7 +45,7 @@ std::optional<LrRangeTest> find_lr(const resolve::Recipe& recipe, const LrRangeR
   const auto init = checkpoint::plan_init_from(*recipe.init_from, recipe.at("init_from"), recipe.root,
                                                *experiment->model, recipe.output_dir, diagnostics);
   if (diagnostics.has_errors()) return std::nullopt;
-  if (init) checkpoint::load_init_weights(*init, *experiment->model);
+  if (init) checkpoint::load_init_weights(*init, *experiment->model, weight_access(*experiment));
   checkpoint::load_adapters(recipe.adapters, experiment->adapters, *experiment->model, recipe.model);
   if (needs_reference(*experiment)) prepare_reference(*experiment, {});
   experiment->scheduler = std::make_shared<Climb>(request, recipe.base_lr);

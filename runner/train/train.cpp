@@ -49,6 +49,8 @@
 #include "runner/train/experiment/training_device.h"
 #include "runner/train/loop.h"
 #include "runner/train/observe/signals.h"
+#include "runner/train/placement/block_places.h"
+#include "runner/train/placement/travelling_weights.h"
 #include "runner/train/rank_consistency.h"
 #include "runner/train/reference/reference.h"
 #include "runner/train/save/provenance_recorder.h"
@@ -399,6 +401,7 @@ class Training {
       experiment_->base = checkpoint::base_of(*init_, *experiment_->model);
       if (is_first_ && experiment_->base != nullptr) experiment_->base->checksum();  // of what was read now
     }
+    if (!is_placed()) return false;
     start_.checkpoint.empty() ? load_adapters(*experiment_) : check_teacher(*experiment_, start_.checkpoint);
     if (is_first_) {
       const std::string there = start_.resume ? start_.resume->run_dir + "/checkpoints" : "";
@@ -454,6 +457,29 @@ class Training {
     prepare_device(recipe_, local_rank());
     if (is_open) resolved_.clear();
     return true;
+  }
+
+  /// Whether what travels can be read whenever it is needed, and need not be saved.
+  bool is_placed() {
+    if (experiment_->placement == nullptr || !experiment_->places->any_travels()) return true;
+    const core::Location& at = recipe_.at("placement").location();
+    std::vector<std::string> missing = experiment_->placement->unfilled(), held;
+    for (const std::string& name : experiment_->places->travelling) {
+      if (experiment_->base == nullptr || !experiment_->base->holds(name)) held.push_back(name);
+    }
+    constexpr std::size_t kShown = 3;
+    if (!start_.checkpoint.empty()) return true;  // its base is known when it is loaded
+    if (!missing.empty()) {
+      diagnostics_.error(
+          at, "placement has weights elsewhere that init_from does not give: " + core::joined_first(missing, kShown),
+          "give their blocks a device with more room");
+    } else if (!held.empty()) {
+      diagnostics_.error(at,
+                         "placement leaves weights in a file that may be removed, a checkpoint of a run: " +
+                             core::joined_first(held, kShown),
+                         "export it with `roux export` and name that folder in init_from");
+    }
+    return missing.empty() && held.empty();
   }
 
   bool settle_backend() {

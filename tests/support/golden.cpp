@@ -27,16 +27,17 @@ std::filesystem::path folder() {
 bool is_committed() { return folder() == committed(); }
 
 /// The files of vectors, by name.
-std::vector<Json> files() {
+template <typename Read>
+std::vector<Read> files() {
   std::vector<std::filesystem::path> paths;
   for (const auto& entry : std::filesystem::directory_iterator(folder())) {
     if (entry.path().extension() == ".json") paths.push_back(entry.path());
   }
   std::sort(paths.begin(), paths.end());
-  std::vector<Json> all;
+  std::vector<Read> all;
   for (const auto& path : paths) {
     std::ifstream stream(path);
-    all.push_back(Json::parse(stream));
+    all.push_back(Read::parse(stream));
   }
   return all;
 }
@@ -62,6 +63,12 @@ void flatten(const Json& json, std::vector<double>& row) {
   }
 }
 
+void require_some(const std::string& topic, bool has_none) {
+  INFO("golden vectors of " << topic << " in " << folder());
+  if (is_committed()) REQUIRE_FALSE(has_none);
+  if (has_none) std::cout << topic << ": no vectors in " << folder() << "\n";
+}
+
 bool agree(double got, double expected, double allowed) {
   if (std::isnan(expected)) return std::isnan(got);
   if (std::isinf(expected)) return got == expected;
@@ -72,21 +79,32 @@ bool agree(double got, double expected, double allowed) {
 
 std::vector<Case> read_topic(const std::string& topic) {
   std::vector<Case> cases;
-  for (const Json& file : files()) {
+  for (const Json& file : files<Json>()) {
     if (file.at("topic") != topic) continue;
     for (const Json& item : file.at("cases")) {
       cases.push_back({item.at("kind"), item.at("name"), item.at("input"), item.at("expected")});
     }
   }
-  INFO("golden vectors of " << topic << " in " << folder());
-  if (is_committed()) REQUIRE_FALSE(cases.empty());
-  if (cases.empty()) std::cout << topic << ": no vectors in " << folder() << "\n";
+  require_some(topic, cases.empty());
+  return cases;
+}
+
+std::vector<OrderedCase> read_ordered_topic(const std::string& topic) {
+  std::vector<OrderedCase> cases;
+  for (const OrderedJson& file : files<OrderedJson>()) {
+    if (file.at("topic") != topic) continue;
+    const auto fields = std::make_shared<const OrderedJson>(file.at("fields"));
+    for (const OrderedJson& item : file.at("cases")) {
+      cases.push_back({item.at("kind"), item.at("name"), item.at("input"), item.at("expected"), fields});
+    }
+  }
+  require_some(topic, cases.empty());
   return cases;
 }
 
 std::vector<std::string> topics() {
   std::set<std::string> found;
-  for (const Json& file : files()) found.insert(file.at("topic"));
+  for (const Json& file : files<Json>()) found.insert(file.at("topic"));
   return {found.begin(), found.end()};
 }
 

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <string>
@@ -21,6 +22,15 @@ struct Case {
 /// Every case of a topic in the folder ROUX_GOLDEN_DIR (tests/golden/vectors when it is not set): of each *.json file
 /// there whose `topic` says so. None in the committed folder fails the test; none in another folder is printed.
 std::vector<Case> read_topic(const std::string& topic);
+
+/// A case whose objects keep the order that they have in the file.
+using OrderedJson = nlohmann::ordered_json;
+struct OrderedCase {
+  std::string kind, name;
+  OrderedJson input, expected;
+  std::shared_ptr<const OrderedJson> fields;  ///< of the file: what its words mean, and what cases share
+};
+std::vector<OrderedCase> read_ordered_topic(const std::string& topic);
 
 /// The topics of the files in that folder, sorted.
 std::vector<std::string> topics();

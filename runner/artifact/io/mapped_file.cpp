@@ -14,7 +14,7 @@
 
 namespace runner::artifact {
 
-MappedFile::MappedFile(const std::string& path, const char* what) {
+MappedFile::MappedFile(const std::string& path, const char* what) : path_(path) {
   const int handle = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (handle < 0) throw_disk_error("cannot read", path, errno);
   struct stat status {};
@@ -43,6 +43,11 @@ MappedFile::~MappedFile() {
 
 bool MappedFile::holds(const void* data) const {
   return !std::less<>()(data, start_) && std::less<>()(data, start_ + bytes_);
+}
+
+std::optional<FilePlace> MappedFile::place_of(const void* data) const {
+  if (!holds(data)) return {};
+  return FilePlace{path_, static_cast<const char*>(data) - start_};
 }
 
 void MappedFile::let_go(const void* data, std::int64_t bytes) const {

@@ -1,8 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
+
+#include "runner/artifact/io/file_place.h"
 
 namespace runner::artifact {
 
@@ -17,10 +20,13 @@ class MappedFile {
 
   std::string_view bytes() const { return {start_, bytes_}; }
   bool holds(const void* data) const;
+  /// Where in the file these bytes are; nothing: elsewhere.
+  std::optional<FilePlace> place_of(const void* data) const;
   /// Takes the pages of this part out of the process's memory. They stay in the page cache, and come back when touched.
   void let_go(const void* data, std::int64_t bytes) const;
 
  private:
+  std::string path_;
   const char* start_ = "";
   std::size_t bytes_ = 0;
 };

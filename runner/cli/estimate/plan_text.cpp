@@ -46,7 +46,7 @@ std::string data_text(const engine::Plan& plan) {
 }
 
 std::string model_text(const engine::Plan& plan) {
-  std::size_t width = plan.init_from.empty() && plan.reference.empty() ? 5 : 9;
+  std::size_t width = plan.init_from.empty() && plan.reference.empty() && plan.placement.empty() ? 5 : 9;
   for (const auto& block : plan.blocks) width = std::max(width, block.name.size());
   const bool all = plan.trained_parameters == plan.parameters;
   std::string text = format("model: %s parameters", count(plan.parameters).c_str());
@@ -69,6 +69,8 @@ std::string model_text(const engine::Plan& plan) {
   if (!plan.reference.empty())
     text +=
         format("  %-*s  %s\n", static_cast<int>(width), "reference", core::escape_for_terminal(plan.reference).c_str());
+  if (!plan.placement.empty())
+    text += format("  %-*s  %s\n", static_cast<int>(width), "placement", plan.placement.c_str());
   return text;
 }
 
@@ -327,6 +329,7 @@ std::string plan_json(const engine::Plan& plan) {
   root.set("checkpoints_kept_which", Node::string(plan.kept));
   if (!plan.init_from.empty()) root.set("init_from", Node::string(plan.init_from));
   if (!plan.reference.empty()) root.set("reference", Node::string(plan.reference));
+  if (!plan.placement.empty()) root.set("placement", Node::string(plan.placement));
   if (!plan.step_wait.empty()) root.set("step_wait", Node::string(plan.step_wait));
   if (!plan.state.by_stage.empty()) root.set("model_state", state_node(plan.state));
   if (!plan.flat.units.empty()) root.set("flat_parameters", flat_node(plan.flat));

@@ -15,6 +15,8 @@
 #include <optional>
 #include <sstream>
 
+#include "runner/core/platform/cgroup_limit.h"
+
 namespace runner::core {
 namespace {
 
@@ -45,12 +47,9 @@ std::int64_t memory_limit() {
     std::int64_t limit = std::numeric_limits<std::int64_t>::max();
     struct sysinfo machine = {};
     if (sysinfo(&machine) == 0) limit = static_cast<std::int64_t>(machine.totalram) * machine.mem_unit;
-    // Version 2 says "max" where there is no limit, which is no number; version 1 a number larger than any machine.
-    for (const char* path : {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
-      std::int64_t bytes = 0;
-      if (std::ifstream(path) >> bytes && bytes > 0) limit = std::min(limit, bytes);
-    }
-    return limit;
+    std::stringstream groups;
+    groups << std::ifstream("/proc/self/cgroup").rdbuf();
+    return std::min(limit, cgroup_memory_limit(groups.str(), "/sys/fs/cgroup").value_or(limit));
   }();
   return std::min(of_machine, address_space_limit().value_or(of_machine));
 }
@@ -65,11 +64,14 @@ std::int64_t free_memory() {
     free = std::min(free, kilobytes * 1024);
     break;
   }
-  if (const auto most = address_space_limit()) {
-    std::int64_t pages = 0;  // that this program has mapped: most of a LibTorch program was never touched, but counts
-    std::ifstream("/proc/self/statm") >> pages;
-    free = std::min(free, std::max<std::int64_t>(0, *most - pages * sysconf(_SC_PAGESIZE)));
-  }
+  std::int64_t mapped = 0, resident = 0;  // pages of this program
+  std::ifstream("/proc/self/statm") >> mapped >> resident;
+  const auto without = [](std::int64_t limit, std::int64_t pages) {
+    return std::max<std::int64_t>(0, limit - pages * sysconf(_SC_PAGESIZE));
+  };
+  free = std::min(free, without(memory_limit(), resident));
+  // Most of what a LibTorch program maps was never touched, but counts there.
+  if (const auto most = address_space_limit()) free = std::min(free, without(*most, mapped));
   return free;
 }
 

@@ -11,9 +11,11 @@
 #include "generated/section/init_from.h"
 #include "generated/section/launch.h"
 #include "generated/section/parallelism.h"
+#include "generated/section/placement.h"
 #include "generated/section/precision.h"
 #include "generated/section/training.h"
 #include "runner/registry/config_parse.h"
+#include "runner/train/experiment/training_device.h"
 
 namespace runner::engine {
 namespace {
@@ -56,11 +58,14 @@ class Search {
                               (quantized == nullptr || !quantized->is_mapping());
     if (may_quantize) in_8_ = joined(adapters_, {"quantization={load_in_8bit: true}"});
     if (may_quantize) in_4_ = joined(adapters_, {"quantization={load_in_4bit: true, bnb_4bit_quant_type: nf4}"});
+    if (may_quantize && !recipe.placement && train::device_of(recipe).is_cpu() && recipe.launch->num_processes == 1) {
+      on_disk_ = joined(adapters_, {"placement={}"});
+    }
   }
 
   Remedies run() {
     try_batches();
-    for (const Changes* one : {&recompute_, &bf16_, &eight_bit_, &adapters_, &in_8_, &in_4_}) try_one(*one);
+    for (const Changes* one : {&recompute_, &bf16_, &eight_bit_, &adapters_, &in_8_, &in_4_, &on_disk_}) try_one(*one);
     if (recipe_.precision->mode == PrecisionMode::k32True) try_one({"precision=bf16-mixed"});
     try_shards({});
     if (tried_.fitting.empty()) try_together();
@@ -158,10 +163,10 @@ class Search {
       try_one(joined(recompute_, adapters_)) || try_one(joined(small, adapters_)) ||
           try_one(joined(joined(small, bf16_), adapters_));
     }
-    for (const Changes* quantized : {&in_8_, &in_4_}) {
-      if (quantized->empty()) continue;
-      try_one(joined(recompute_, *quantized)) || try_one(joined(small, *quantized)) ||
-          try_one(joined(joined(small, bf16_), *quantized));
+    for (const Changes* frozen : {&in_8_, &in_4_, &on_disk_}) {
+      if (frozen->empty()) continue;
+      try_one(joined(recompute_, *frozen)) || try_one(joined(small, *frozen)) ||
+          try_one(joined(joined(small, bf16_), *frozen));
     }
     if (tried_.fitting.empty()) try_shards(small) || try_shards(joined(joined(small, bf16_), eight_bit_));
   }
@@ -170,7 +175,8 @@ class Search {
   const bool spreads_;
   const TryChanges& attempt_;
   std::vector<Changes> micro_batches_;
-  Changes smallest_batch_, recompute_, bf16_, eight_bit_, adapters_, in_8_, in_4_;  // empty: the recipe has it already
+  Changes smallest_batch_, recompute_, bf16_, eight_bit_, adapters_, in_8_, in_4_,
+      on_disk_;  // empty: the recipe has it already
   Remedies tried_;
 };
 

@@ -52,7 +52,7 @@ bool load_foreign(const std::string& path, const resolve::Recipe& recipe, const 
                       "name weights that hold all of the model");
     return false;
   }
-  checkpoint::load_init_weights(*weights, model);
+  checkpoint::load_init_weights(*weights, model, train::weight_access(experiment));
   core::log_info("weights: " + weights->text());
   checkpoint::load_adapters(recipe.adapters, experiment.adapters, model, recipe.model);
   return true;

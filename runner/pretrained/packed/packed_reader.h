@@ -28,6 +28,7 @@ class PackedReader final : public artifact::TensorList {
   bool has_packed() const { return !packed_.empty(); }
 
   void let_go(const void* data, std::int64_t bytes) const override { file_->let_go(data, bytes); }
+  std::optional<artifact::FilePlace> place_of(const void* data) const override { return file_->place_of(data); }
 
  private:
   std::unique_ptr<artifact::SafetensorsReader> file_;

@@ -34,6 +34,7 @@ void init_from_source(SettledTree& tree);
 void init_from_rename(SettledTree& tree);
 void adapters(SettledTree& tree);
 void quantization(SettledTree& tree);
+void placement_words(SettledTree& tree);
 
 /// A recipe whose tokenizers give other tokens the ids that rows of its weights have is refused: those of `init_from`
 /// and of adapters, where a tokenizer lies beside them. Rows that the recipe draws are not compared, and a recipe that

@@ -1,5 +1,7 @@
 #include "runner/train/experiment/build_model.h"
 
+#include <ATen/ops/empty.h>
+
 #include <algorithm>
 #include <memory>
 #include <set>
@@ -15,12 +17,16 @@
 #include "generated/section/init_from.h"
 #include "generated/section/parallelism.h"
 #include "generated/section/training.h"
+#include "runner/core/log.h"
 #include "runner/core/platform/machine.h"
 #include "runner/core/units.h"
 #include "runner/train/experiment/activation_checkpointing.h"
 #include "runner/train/experiment/build/quantized_forms.h"
 #include "runner/train/experiment/precision.h"
 #include "runner/train/experiment/tensor_names.h"
+#include "runner/train/experiment/training_device.h"
+#include "runner/train/placement/block_places.h"
+#include "runner/train/placement/travelling_weights.h"
 
 namespace runner::train {
 namespace {
@@ -41,9 +47,11 @@ bool holds_gradients(const components::model::Model& model, const Node& optimize
 // Without this check the machine would evict its caches for minutes and then kill the process silently. Checks the
 // minimum only. `plan`, which may be meant for another machine, compares the whole estimate itself.
 bool fits_memory(const components::model::Model& model, const std::set<std::string>& in_bf16,
-                 const std::set<std::string>& replicated, bool with_gradients, const BuildOptions& options,
-                 const Recipe& recipe, Diagnostics& diagnostics) {
+                 const Experiment& experiment, bool with_gradients, const BuildOptions& options,
+                 Diagnostics& diagnostics) {
   if (options.meta) return true;
+  const Recipe& recipe = experiment.recipe;
+  const std::set<std::string>& replicated = experiment.replicated;
   const double processes = options.kept_rows ? options.kept_rows->processes : 1;
   double needed = 0;
   for (const auto& parameter : model.parameters()) {
@@ -53,6 +61,9 @@ bool fits_memory(const components::model::Model& model, const std::set<std::stri
     needed += replicated.contains(parameter.name) ? bytes : bytes / processes;
   }
   needed += static_cast<double>(components::block::quantized_bytes(model.blocks()));
+  if (experiment.places != nullptr) {
+    needed += static_cast<double>(experiment.places->room_bytes - experiment.places->travelling_bytes);
+  }
   const auto limit = static_cast<double>(core::memory_limit());
   const auto& allowed = recipe.training->max_memory;
   if (options.for_training && allowed && needed > static_cast<double>(*allowed)) {
@@ -92,6 +103,76 @@ void add_adapters(Experiment& experiment, const components::model::Model& model,
   for (const Node& block : experiment.recipe.adapters) {
     auto adapter = components::adapter::build(block, {model, experiment.recipe.model, weights, block, diagnostics});
     if (adapter != nullptr) experiment.adapters.push_back(std::move(adapter));
+  }
+}
+
+const at::Tensor& let_memory_go(const at::Tensor& tensor) {
+  tensor.storage().set_data_ptr_noswap(c10::DataPtr(nullptr, tensor.device()));
+  tensor.storage().set_nbytes(0);
+  return tensor;
+}
+
+/// Weights without memory where their block's are elsewhere: another maker gives them their numbers first, so that
+/// those of the others are the same as without `placement`.
+class TravellingMaker final : public components::part::WeightMaker {
+ public:
+  /// `places` may be null. Both outlive this.
+  TravellingMaker(components::part::WeightMaker& others, const BlockPlaces* places)
+      : others_(others), places_(places) {}
+
+  at::Tensor make(const std::string& name, std::span<const std::int64_t> shape,
+                  const components::part::Init& init) override {
+    at::Tensor made = others_.make(name, shape, init);
+    if (places_ == nullptr || !places_->travelling.contains(name)) return made;
+    return let_memory_go(made);
+  }
+  at::Tensor make_buffer(const std::string& name, std::span<const std::int64_t> shape,
+                         const components::part::Init& init) override {
+    return others_.make_buffer(name, shape, init);
+  }
+
+ private:
+  components::part::WeightMaker& others_;
+  const BlockPlaces* places_;
+};
+
+/// Where the blocks are. What travels and is only multiplied in bfloat16 is kept so: a copy beside it would stay.
+bool place_blocks(Experiment& experiment, const components::model::Model& on_meta, std::set<std::string>& in_bf16,
+                  const BuildOptions& options, Diagnostics& diagnostics) {
+  const Recipe& recipe = experiment.recipe;
+  auto places =
+      block_places({recipe, on_meta, in_bf16, device_of(recipe), options.for_training, options.meta}, diagnostics);
+  if (!places) return false;
+  const auto lowered = lowered_weights(on_meta, autocast_of_blocks(recipe, on_meta), places->main);
+  for (const auto& [name, type] : lowered) {
+    if (type == at::kBFloat16 && places->travelling.contains(name)) in_bf16.insert(name);
+  }
+  if (!options.meta) {
+    experiment.device = places->main;
+    core::log_info("placement: " + places->text());
+  }
+  experiment.places = std::make_shared<const BlockPlaces>(std::move(*places));
+  return true;
+}
+
+/// Each tensor to where its block computes; what travels has no memory there.
+void move_blocks(const Experiment& experiment) {
+  const auto& blocks = experiment.model->blocks();
+  const BlockPlaces* const places = experiment.places.get();
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    const c10::Device device = places != nullptr ? places->device_of(i) : experiment.device;
+    components::NamedTensors here = blocks[i]->parameters();
+    if (places != nullptr && !device.is_cpu()) {
+      for (const components::NamedTensor& parameter : here) {
+        if (!places->travelling.contains(parameter.name)) continue;
+        const at::Tensor there = at::empty(parameter.tensor.sizes(), parameter.tensor.options().device(device));
+        parameter.tensor.set_data(let_memory_go(there));
+      }
+    }
+    components::move_to(here, device);
+    components::move_to(blocks[i]->buffers(), device);
+    components::move_to(blocks[i]->constants(), device);
+    for (const components::part::NamedProduct& named : blocks[i]->quantized()) named.product->move_to(device);
   }
 }
 
@@ -135,7 +216,10 @@ void build_model(Experiment& experiment, const BuildOptions& options, Diagnostic
   std::set<std::string> in_bf16 = bf16_weights(recipe, *on_meta);
   if (options.check_model && !options.check_model(*on_meta, experiment.replicated)) return;
   if (options.in_bf16) in_bf16.merge(options.in_bf16(*on_meta));
-  if (!fits_memory(*on_meta, in_bf16, experiment.replicated, with_gradients, options, recipe, diagnostics)) return;
+  if (recipe.placement) {
+    if (!place_blocks(experiment, *on_meta, in_bf16, options, diagnostics)) return;
+  }
+  if (!fits_memory(*on_meta, in_bf16, experiment, with_gradients, options, diagnostics)) return;
   if (options.meta) {
     for (const auto& parameter : on_meta->parameters()) {
       if (in_bf16.contains(parameter.name)) parameter.tensor.set_data(parameter.tensor.to(at::kBFloat16));
@@ -149,7 +233,8 @@ void build_model(Experiment& experiment, const BuildOptions& options, Diagnostic
     } else {
       maker = std::make_unique<components::part::DrawnWeights>(std::move(in_bf16));
     }
-    components::part::QuantizedWeights smaller(*maker, forms);
+    TravellingMaker travelling(*maker, experiment.places.get());
+    components::part::QuantizedWeights smaller(travelling, forms);
     components::part::DrawnWeights of_adapters;
     if (options.kept_rows) {
       const components::part::WeightRows::Rows kept = [&](const std::string& name, const at::Tensor& whole) {
@@ -173,11 +258,11 @@ void build_model(Experiment& experiment, const BuildOptions& options, Diagnostic
                       "remove it");
   }
   apply_activation_checkpointing(recipe, *experiment.model, diagnostics);
-  for (const auto& tensors :
-       {experiment.model->parameters(), experiment.model->buffers(), experiment.model->constants()})
-    components::move_to(tensors, experiment.device);
-  for (const auto& named : components::block::quantized_products(experiment.model->blocks())) {
-    named.product->move_to(experiment.device);
+  if (options.meta) return;
+  move_blocks(experiment);
+  if (experiment.places != nullptr) {
+    experiment.placement = std::make_shared<TravellingWeights>(*experiment.model, *experiment.places);
+    experiment.model->set_placement(experiment.placement);
   }
 }
 

@@ -51,6 +51,7 @@
 #include "runner/train/experiment/tensor_names.h"
 #include "runner/train/experiment/training_device.h"
 #include "runner/train/experiment/weight_average.h"
+#include "runner/train/placement/travelling_weights.h"
 
 namespace runner::train {
 namespace {
@@ -550,10 +551,21 @@ void set_strategy(Experiment& experiment, std::shared_ptr<GradientStrategy> stra
 }
 
 checkpoint::WeightAccess weight_access(const Experiment& experiment) {
-  GradientStrategy& strategy = *experiment.strategy;
-  return {[&strategy](const std::string& name) { strategy.open_weight(name); },
-          [&strategy](const std::string& name) { strategy.close_weight(name); },
-          [&strategy](const std::function<void()>& fill) { strategy.fill_in_parts(fill); }};
+  checkpoint::WeightAccess access;
+  if (experiment.strategy != nullptr) {
+    GradientStrategy& strategy = *experiment.strategy;
+    access.open = [&strategy](const std::string& name) { strategy.open_weight(name); };
+    access.close = [&strategy](const std::string& name) { strategy.close_weight(name); };
+    access.in_parts = [&strategy](const std::function<void()>& fill) { strategy.fill_in_parts(fill); };
+  }
+  if (experiment.placement != nullptr) {
+    experiment.placement->add_to(access);
+    const components::model::Model& model = *experiment.model;
+    access.in_parts = [&model](const std::function<void()>& fill) {
+      model.visit_weights([&](const components::block::Block&) { fill(); });
+    };
+  }
+  return access;
 }
 
 double forward_flops(const Experiment& experiment, const components::data::Dataset& data) {

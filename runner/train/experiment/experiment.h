@@ -39,7 +39,9 @@ namespace runner::train {
 class Bf16MasterWeights;
 class GradientStrategy;
 class StepReference;
+class TravellingWeights;
 class WeightAverage;
+struct BlockPlaces;
 struct Experiment;
 
 /// Of an experiment with recipe, model and ranks, but without an optimizer; see strategy/make_strategy.h.
@@ -89,14 +91,18 @@ struct BuiltCallback {
 
 /// The components of a recipe, built and connected.
 struct Experiment {
-  resolve::Recipe recipe;                       ///< fully settled, including `total_steps`
-  c10::Device device = c10::Device(c10::kCPU);  ///< of the model, its gradients and the optimizer; CPU with `meta`
-  components::Uploader upload;                  ///< of micro-batches to `device`
+  resolve::Recipe recipe;  ///< fully settled, including `total_steps`
+  /// Of the model, its gradients and the optimizer; CPU with `meta`. Of a model that `placement` divides the one that
+  /// batches come to, and outputs.
+  c10::Device device = c10::Device(c10::kCPU);
+  components::Uploader upload;  ///< of micro-batches to `device`
   std::shared_ptr<components::data::Dataset> train_data;
   std::vector<std::string> class_names;  ///< that the model's head tells; empty where they are numbers
   std::vector<NamedDataset> eval_data;   ///< every other named set, in the recipe's order
   std::shared_ptr<components::model::Model> model;
   std::vector<std::shared_ptr<components::adapter::Adapter>> adapters;  ///< of the model, by `adapters`
+  std::shared_ptr<const BlockPlaces> places;     ///< of the model's blocks; null without `placement`
+  std::shared_ptr<TravellingWeights> placement;  ///< the same of a model that is not on the meta device
   /// Of what is trained by several processes that shard it: the parameters that each of them holds whole,
   /// `parallelism.replicate`.
   std::set<std::string> replicated;
@@ -150,7 +156,7 @@ bool compares_outputs(const Experiment& experiment);
 /// from it; a later strategy must have the same ones.
 void set_strategy(Experiment& experiment, std::shared_ptr<GradientStrategy> strategy);
 
-/// How a file fills the model's parameters, whatever the strategy holds of them.
+/// How a file fills the model's parameters, whatever the strategy holds of them, and wherever they are.
 checkpoint::WeightAccess weight_access(const Experiment& experiment);
 
 /// Floating-point operations of the forward pass for one sample of `data`, the mean where lengths differ and without

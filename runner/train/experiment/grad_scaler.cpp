@@ -2,6 +2,7 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/_amp_foreach_non_finite_check_and_unscale.h>
+#include <ATen/ops/maximum.h>
 #include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/zeros.h>
 
@@ -29,12 +30,16 @@ at::Tensor GradScaler::unscale_on_device(const components::NamedTensors& paramet
   const at::NoGradGuard no_grad;
   const std::vector<at::Tensor> gradients = gradients_of(parameters);
   if (gradients.empty()) return {};
-  const auto options = at::TensorOptions(at::kFloat).device(gradients.front().device());
-  at::Tensor found = at::zeros({1}, options);
+  at::Tensor found;
   const double exact = 1.0 / static_cast<double>(scale_);
   const bool fits = exact <= static_cast<double>(std::numeric_limits<float>::max());
-  const at::Tensor inverse = at::scalar_tensor(fits ? exact : std::numeric_limits<double>::infinity(), options);
-  at::_amp_foreach_non_finite_check_and_unscale_(gradients, found, inverse);
+  for (const std::vector<at::Tensor>& some : by_device(gradients)) {
+    const auto options = at::TensorOptions(at::kFloat).device(some.front().device());
+    const at::Tensor inverse = at::scalar_tensor(fits ? exact : std::numeric_limits<double>::infinity(), options);
+    at::Tensor found_here = at::zeros({1}, options);
+    at::_amp_foreach_non_finite_check_and_unscale_(some, found_here, inverse);
+    found = found.defined() ? at::maximum(found, found_here.to(found.device())) : found_here;
+  }
   return found.squeeze(0);
 }
 

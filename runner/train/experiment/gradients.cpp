@@ -7,6 +7,8 @@
 #include <ATen/ops/full_like.h>
 #include <ATen/ops/isfinite.h>
 
+#include <algorithm>
+
 #include "components/tensor/norms.h"
 #include "components/tensor/tensors.h"
 
@@ -29,12 +31,13 @@ void multiply(const std::vector<at::Tensor>& gradients, const at::Tensor& factor
   std::vector<at::Tensor> whole;
   for (const at::Tensor& gradient : gradients) {
     if (at::isReducedFloatingType(gradient.scalar_type())) {
-      gradient.copy_(gradient.to(at::kFloat).mul_(factor));
+      gradient.copy_(gradient.to(at::kFloat).mul_(factor.to(gradient.device())));
     } else {
       whole.push_back(gradient);
     }
   }
-  if (!whole.empty()) at::_foreach_mul_(whole, factor);
+  for (const std::vector<at::Tensor>& some : by_device(whole))
+    at::_foreach_mul_(some, factor.to(some.front().device()));
 }
 
 }  // namespace
@@ -46,6 +49,20 @@ std::vector<at::Tensor> gradients_of(const components::NamedTensors& parameters)
     if (parameter.tensor.grad().defined()) gradients.push_back(parameter.tensor.grad());
   }
   return gradients;
+}
+
+std::vector<std::vector<at::Tensor>> by_device(const std::vector<at::Tensor>& tensors) {
+  std::vector<std::vector<at::Tensor>> groups;
+  for (const at::Tensor& tensor : tensors) {
+    const auto at = std::find_if(groups.begin(), groups.end(),
+                                 [&tensor](const auto& group) { return group.front().device() == tensor.device(); });
+    if (at == groups.end()) {
+      groups.push_back({tensor});
+    } else {
+      at->push_back(tensor);
+    }
+  }
+  return groups;
 }
 
 double total_gradient_norm(const components::NamedTensors& parameters, double norm_type) {

@@ -22,6 +22,9 @@ struct ClipOptions {
 /// The gradients of the parameters that have one, in parameter order.
 std::vector<at::Tensor> gradients_of(const std::vector<components::NamedTensor>& parameters);
 
+/// The same by device, in the order in which these are met: a model may be on several.
+std::vector<std::vector<at::Tensor>> by_device(const std::vector<at::Tensor>& tensors);
+
 /// Total norm of all gradients. Parameters without one do not count.
 ///
 /// Source  torch.nn.utils.get_total_norm

@@ -201,7 +201,7 @@ class Preparation {
   void share_passes() {
     GradientStrategy* strategy = experiment_.strategy.get();
     if (&reference() != &experiment_ || strategy == nullptr || !strategy->wants_unit_hooks()) return;
-    if (!hooks_) hooks_.emplace(*experiment_.model, *strategy);
+    if (!hooks_) hooks_.emplace(*experiment_.model, strategy, nullptr);
     if (pass_options(experiment_).rank_0_reads) strategy->hold_weights();
   }
 

@@ -77,7 +77,9 @@ std::unique_ptr<Experiment> build(const Experiment& experiment, bool on_meta, co
   };
   auto reference = build_experiment(*recipe, options, diagnostics);
   if (reference != nullptr && compares_outputs(experiment)) check_outputs(experiment, *reference, diagnostics);
-  if (reference != nullptr && weights && !on_meta) checkpoint::load_init_weights(*weights, *reference->model);
+  if (reference != nullptr && weights && !on_meta) {
+    checkpoint::load_init_weights(*weights, *reference->model, weight_access(*reference));
+  }
   return reference;
 }
 
@@ -124,7 +126,11 @@ std::string checksum_of_weights(const Experiment& experiment) {
       sums[i] = checksum.text();
     }
   };
-  experiment.strategy != nullptr ? experiment.strategy->fill_in_parts(read) : read();
+  if (experiment.placement != nullptr) {
+    experiment.model->visit_weights([&](const components::block::Block&) { read(); });
+  } else {
+    experiment.strategy != nullptr ? experiment.strategy->fill_in_parts(read) : read();
+  }
   artifact::Checksum checksum;
   for (const std::string& sum : sums) checksum.update(sum.data(), static_cast<std::int64_t>(sum.size()));
   return checksum.text();

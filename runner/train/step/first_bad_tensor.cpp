@@ -36,7 +36,11 @@ std::string first_bad_tensor(const Experiment& experiment, const std::vector<Mic
       if (!all_finite(item.tensor)) return "the batch's " + item.name;
     }
   }
-  if (auto bad = first_bad_parameter(experiment.model->parameters()); !bad.empty()) return bad;
+  std::string bad_weight;
+  experiment.model->visit_weights([&](const components::block::Block& block) {
+    if (bad_weight.empty()) bad_weight = first_bad_parameter(block.parameters());
+  });
+  if (!bad_weight.empty()) return bad_weight;
   const components::Autocast cast(autocast);
   const at::NoGradGuard no_grad;
   for (const MicroBatch& micro : batches) {

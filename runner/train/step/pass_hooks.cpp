@@ -14,6 +14,8 @@
 #include "runner/core/log.h"
 #include "runner/train/experiment/experiment.h"
 #include "runner/train/experiment/gradient_strategy.h"
+#include "runner/train/placement/block_places.h"
+#include "runner/train/placement/travelling_weights.h"
 #include "runner/train/step/step_reference.h"
 #include "runner/train/step/unit_hooks.h"
 
@@ -23,8 +25,12 @@ PassHooks::PassHooks(Parts parts)
     : parts_(std::move(parts)),
       traced_(parts_.experiment.ranks != nullptr && core::log_options().level == core::LogLevel::kDebug),
       weight_value_(std::numeric_limits<double>::quiet_NaN()) {
-  if (!parts_.strategy.wants_unit_hooks()) return;
-  unit_hooks_ = std::make_unique<UnitHooks>(*parts_.experiment.model, parts_.strategy);
+  const BlockPlaces* const places = parts_.experiment.places.get();
+  GradientStrategy* const strategy = parts_.strategy.wants_unit_hooks() ? &parts_.strategy : nullptr;
+  TravellingWeights* const placement =
+      places != nullptr && places->any_travels() ? parts_.experiment.placement.get() : nullptr;
+  if (strategy == nullptr && placement == nullptr) return;
+  unit_hooks_ = std::make_unique<UnitHooks>(*parts_.experiment.model, strategy, placement);
 }
 
 PassHooks::~PassHooks() = default;

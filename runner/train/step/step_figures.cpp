@@ -26,7 +26,8 @@ StepFigures::StepFigures(const std::vector<at::Tensor>& sums, std::vector<PassWe
   RUNNER_ASSERT(!sums.empty() && sums.size() == passes_.size(), "each pass has a sum");
   const at::NoGradGuard no_grad;
   std::vector<at::Tensor> all;
-  const auto add = [&all](const at::Tensor& scalar) { all.push_back(scalar.to(at::kDouble)); };
+  const auto options = at::TensorOptions(at::kDouble).device(sums.front().device());
+  const auto add = [&](const at::Tensor& scalar) { all.push_back(scalar.to(options)); };
   for (const at::Tensor& sum : sums) add(sum);
   if (has_norm_) add(gradients.norm);
   if (has_overflow_) add(gradients.overflow);

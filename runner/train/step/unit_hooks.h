@@ -10,14 +10,16 @@ class Model;
 namespace runner::train {
 
 class GradientStrategy;
+class TravellingWeights;
 
-/// Notifies a strategy of every block of a pass. In the backward pass the blocks count as a sequence: a block begins
-/// when the gradient of its output is known, and ends when the preceding block begins.
+/// Notifies a strategy of every block of a pass, and has the weights of blocks that are placed elsewhere there for
+/// their backward pass. In that the blocks count as a sequence: a block begins when the gradient of its output is
+/// known, and ends when the preceding block begins.
 class UnitHooks {
  public:
-  /// For a strategy with wants_unit_hooks(); both outlive this. The model keeps the hooks, which do nothing after this
-  /// is destroyed.
-  UnitHooks(components::model::Model& model, GradientStrategy& strategy);
+  /// For a strategy with wants_unit_hooks(), or null; and weights that travel, or null. They outlive this. The model
+  /// keeps the hooks, which do nothing after this is destroyed.
+  UnitHooks(components::model::Model& model, GradientStrategy* strategy, TravellingWeights* placement);
   ~UnitHooks();
   UnitHooks(const UnitHooks&) = delete;
   UnitHooks& operator=(const UnitHooks&) = delete;

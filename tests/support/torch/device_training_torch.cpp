@@ -12,6 +12,7 @@
 #include "components/tensor/tensors.h"
 #include "generated/section/init_from.h"
 #include "runner/checkpoint/adapter_weights.h"
+#include "runner/checkpoint/base_weights.h"
 #include "runner/checkpoint/init_from.h"
 #include "runner/core/error.h"
 #include "runner/core/json.h"
@@ -54,7 +55,10 @@ void begin(train::Experiment& experiment, core::Diagnostics& diagnostics) {
   if (recipe.init_from) {
     const auto weights = checkpoint::plan_init_from(*recipe.init_from, recipe.at("init_from"), recipe.root,
                                                     *experiment.model, recipe.output_dir, diagnostics);
-    if (weights) checkpoint::load_init_weights(*weights, *experiment.model, access);
+    if (weights) {
+      checkpoint::load_init_weights(*weights, *experiment.model, access);
+      experiment.base = checkpoint::base_of(*weights, *experiment.model);
+    }
   }
   checkpoint::load_adapters(recipe.adapters, experiment.adapters, *experiment.model, recipe.model, access);
   train::prepare_reference(experiment, {});

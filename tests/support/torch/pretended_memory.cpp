@@ -138,8 +138,16 @@ class Allocator final : public c10::DeviceAllocator {
   c10::CachingDeviceAllocator::DeviceStats getDeviceStats(c10::DeviceIndex) override { return {}; }
   void resetAccumulatedStats(c10::DeviceIndex) override {}
   void resetPeakStats(c10::DeviceIndex) override {}
+  std::pair<std::size_t, std::size_t> getMemoryInfo(c10::DeviceIndex device) override {
+    Memory& m = memory();
+    const std::lock_guard<std::mutex> lock(m.mutex);
+    const std::int64_t total = std::min(m.limit, kBytes), held = m.held[static_cast<std::size_t>(device)];
+    return {static_cast<std::size_t>(std::max<std::int64_t>(0, total - held)), static_cast<std::size_t>(total)};
+  }
 
  private:
+  static constexpr std::int64_t kBytes = 2'100'000'000;  // as the driver says that a device has
+
   static char* take(std::size_t bytes, c10::DeviceIndex index) {
     Memory& m = memory();
     const std::lock_guard<std::mutex> lock(m.mutex);

@@ -10,6 +10,7 @@
 #include "components/model/model.h"
 #include "components/optimizer/optimizer.h"
 #include "components/tensor/tensors.h"
+#include "runner/train/placement/block_places.h"
 
 namespace runner::train {
 
@@ -27,6 +28,10 @@ ModelState model_state(const Experiment& experiment, const Counts& counts) {
       continue;
     }
     const auto bytes = static_cast<double>(parameter.tensor.nbytes());
+    if (experiment.places != nullptr && experiment.places->travelling.contains(parameter.name)) {
+      frozen.push_back(parameter.name);
+      continue;
+    }
     state.weights += bytes;
     if (!parameter.tensor.requires_grad()) {
       frozen.push_back(parameter.name);
@@ -57,6 +62,7 @@ ModelState held_by_stage(const ModelState& whole, int stage, int processes, cons
 ModelState whole_model_state(const Experiment& experiment) {
   ModelState state = model_state(experiment, [](const std::string&) { return true; });
   state.weights += static_cast<double>(components::block::quantized_bytes(experiment.model->blocks()));
+  if (experiment.places != nullptr) state.weights += static_cast<double>(experiment.places->room_bytes);
   return state;
 }
 

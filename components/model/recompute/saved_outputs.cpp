@@ -1,4 +1,4 @@
-#include "components/model/saved_outputs.h"
+#include "components/model/recompute/saved_outputs.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/stack.h>

@@ -1,4 +1,4 @@
-#include "components/model/recompute.h"
+#include "components/model/recompute/recompute.h"
 
 #include <ATen/autocast_mode.h>
 #include <ATen/core/grad_mode.h>
@@ -13,7 +13,7 @@
 #include <optional>
 #include <utility>
 
-#include "components/model/saved_outputs.h"
+#include "components/model/recompute/saved_outputs.h"
 #include "components/tensor/autocast.h"
 #include "components/tensor/buffer_snapshot.h"
 #include "components/tensor/random_state.h"
