@@ -137,6 +137,13 @@ void import(Session& session, const std::string& file, const std::string& output
     if (is_whole) use = "check it with `roux plan`";
     if (!is_whole || !diagnostics.has_errors()) check_sections(recipe, diagnostics);
     for (const Node::Entry& section : recipe.entries()) sections += section_text(section.key, section.value);
+    const Node* script = config->find(kScript);
+    if (script != nullptr && sections.empty() && !diagnostics.has_errors()) {
+      diagnostics.error(script->location(),
+                        "what " + core::escape_for_terminal(script->scalar_text()) +
+                            " trains is not known, and nothing of its command belongs into a recipe",
+                        "`roux new MODEL FILE` writes a recipe");
+    }
   }
   words::refuse_where_wrong(rows, diagnostics);
   diagnostics.sort();

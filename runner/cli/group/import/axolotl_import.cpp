@@ -174,6 +174,9 @@ std::optional<std::vector<std::string>> names_of_pattern(std::string pattern) {
 void take_trained_parameters(Reader& reader) {
   const Node* patterns = reader.get("unfrozen_parameters");
   if (patterns == nullptr || !patterns->is_sequence()) return;
+  if (reader.get("adapter") != nullptr) {  // its names begin with base_model.model, so that patterns of a model match none
+    return reader.note("unfrozen_parameters", Kind::kNoEffect, "beside an adapter all weights of the model are frozen");
+  }
   Node names = Node::sequence();
   for (const Node& pattern : patterns->items()) {
     const auto found = names_of_pattern(pattern.scalar_text());
