@@ -2,8 +2,9 @@
 
 usage: examples/imports.py ROUX CHECKOUT TOOL [--json FILE] [--commit COMMIT]
 
-CHECKOUT: of the tool's repository at the commit in schemas/words; every file below its examples is given to
-`roux config import`, of Python files each command that a docstring names. TOOL: axolotl, llama_factory, trl, accelerate.
+CHECKOUT: of the tool's repository at the commit in schemas/words; every file of YAML below its examples is given to
+`roux config import`, and of its scripts each command that starts one in their docstrings. TOOL: axolotl, llama_factory,
+trl, accelerate.
 
 The Hub's repositories that a recipe names are put into a cache: a model of the type that the name has there, with few and
 small weights and a tokenizer, and a data set of records of the kind that the recipe reads. With that cache and without a
@@ -68,7 +69,9 @@ def put_model(folder, kind):
     folder.mkdir(parents=True)
     config = AutoConfig.from_pretrained(MODELS / kind)
     config.vocab_size = ROWS
-    if hasattr(config, "hidden_size") and config.model_type != "gpt2":
+    if config.model_type == "gpt2":
+        config.n_positions = 1024
+    else:
         config.hidden_size, config.intermediate_size, config.max_position_embeddings = 256, 320, LENGTH
         config.num_attention_heads, config.num_key_value_heads, config.head_dim = 4, 4, 64
     AutoModelForCausalLM.from_config(config).save_pretrained(folder)
@@ -85,7 +88,9 @@ def put_model(folder, kind):
 def record_of(words, loss):
     """A record of what a set reads, in its words: `words` is the set as the recipe has it."""
     columns = words.get("columns") or {}
-    if loss in ("dpo", "cpo", "orpo", "reward"):
+    if words["type"] == "ids":
+        record = {"input_ids": [5, 6, 7, 8]}
+    elif loss in ("dpo", "cpo", "orpo", "reward"):
         record = {"prompt": ASK, "chosen": [SAY], "rejected": [BAD]}
     elif loss == "kto":
         record = {"prompt": ASK, "completion": [SAY], "label": True}
@@ -175,21 +180,22 @@ class Cache:
 
 
 def commands_of(file):
-    """Of a docstring's fenced blocks those that start a training."""
+    """Those of a docstring that start the file itself."""
     documented = ast.get_docstring(ast.parse(file.read_text())) or ""
-    for block in re.findall(r"^```\w*\n(.*?)^```", documented, re.DOTALL | re.MULTILINE):
-        if re.search(r"^(python|trl|accelerate launch)\b", block, re.MULTILINE) and "--" in block:
-            yield block
+    for command in re.findall(r"^(?:[A-Z_]+=\S+ )*(?:python|accelerate launch)\b(?:.*\\\n)*.*$", documented, re.MULTILINE):
+        if file.name in command and "--" in command:
+            yield command + "\n"
 
 
-def inputs(examples, work):
-    for file in sorted(examples.rglob("*")):
-        name = str(file.relative_to(examples))
+def inputs(checkout):
+    files = [*(checkout / "examples").rglob("*"), *(checkout / "trl/scripts").glob("*.py")]
+    for file in sorted(files):
+        name = str(file.relative_to(checkout))
         if file.suffix in (".yaml", ".yml"):
             yield name, file
         elif file.suffix == ".py":
             for number, block in enumerate(commands_of(file), 1):
-                line = work / f"command-{number}.sh"
+                line = checkout / f"command-{number}.sh"
                 line.write_text(block)
                 yield f"{name} {number}", line
 
@@ -271,7 +277,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         cache, work = Cache(pathlib.Path(folder) / "cache"), pathlib.Path(folder) / "work"
         shutil.copytree(options.checkout, work, ignore=shutil.ignore_patterns(".git"))
-        for name, file in inputs(work / "examples", work):
+        for name, file in inputs(work):
             if options.only not in name:
                 continue
             recipe = work / "imported-recipe.yaml"
