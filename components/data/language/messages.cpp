@@ -18,7 +18,7 @@ using runner::core::Result;
 using tokenizer::Message;
 
 constexpr const char *kAssistant = "assistant", *kToolCalls = "tool_calls", *kFunctionCall = "function_call",
-                    *kRefusal = "refusal";
+                     *kRefusal = "refusal";
 constexpr int kDepthMax = 64;
 constexpr std::int64_t kValuesMax = 1'000'000;
 

@@ -160,8 +160,8 @@ TEST_CASE("experts in fewer bits compute as those that they stand for", "[part][
     components::part::Declared whole(drawn);
     const Mixture mixture(whole, "mlp", options);
     const std::vector<std::int64_t> fc(2 * kExperts, options.hidden), proj(kExperts, options.width);
-    const components::part::QuantizedWeights::Forms forms = {
-        {"mlp_experts_fc.weight", {.kind = kind, .rows = fc}}, {"mlp_experts_proj.weight", {.kind = kind, .rows = proj}}};
+    const components::part::QuantizedWeights::Forms forms = {{"mlp_experts_fc.weight", {.kind = kind, .rows = fc}},
+                                                             {"mlp_experts_proj.weight", {.kind = kind, .rows = proj}}};
     components::part::QuantizedWeights smaller(drawn, forms);
     components::part::Declared small(smaller);
     const Mixture quantized(small, "mlp", options);
@@ -181,7 +181,8 @@ TEST_CASE("experts in fewer bits compute as those that they stand for", "[part][
     }
     const at::AutoGradMode with_grad(true);
     const at::Tensor x = torch::randn({9, kWidth}).requires_grad_(), same = x.detach().clone().requires_grad_();
-    const at::Tensor one = mixture.forward(x, mixture.routing(x)), other = quantized.forward(same, quantized.routing(same));
+    const at::Tensor one = mixture.forward(x, mixture.routing(x)),
+                     other = quantized.forward(same, quantized.routing(same));
     CHECK((one - other).abs().max().item<double>() < 1e-5);
     one.square().sum().backward();
     other.square().sum().backward();

@@ -137,8 +137,8 @@ def sets_of(node):
 class Cache:
     def __init__(self, folder):
         self.folder = folder
-        self.environment = {**os.environ, "HF_HUB_CACHE": str(folder / "hub"), "HF_HUB_OFFLINE": "1",
-                            "ROUX_CACHE_DIR": str(folder / "roux"), "COLUMNS": "200"}
+        self.environment = {**os.environ, "HF_HUB_OFFLINE": "1", "ROUX_CACHE_DIR": str(folder / "roux"),
+                            "COLUMNS": "200"}
 
     def snapshot(self, name, revision="main"):
         place = self.folder / "hub" / name
@@ -174,9 +174,9 @@ class Cache:
         listing.parent.mkdir(parents=True, exist_ok=True)
         listing.write_text(json.dumps({"sha": COMMIT, "siblings": [{"rfilename": path} for path in files]}))
 
-    def call(self, program, work, *words):
-        return subprocess.run([program, *map(str, words)], cwd=work, env=self.environment, capture_output=True, text=True,
-                              timeout=300)
+    def call(self, program, work, *words, cache="hub"):
+        return subprocess.run([program, *map(str, words)], cwd=work, capture_output=True, text=True, timeout=300,
+                              env={**self.environment, "HF_HUB_CACHE": str(self.folder / cache)})
 
 
 def commands_of(file):
@@ -282,7 +282,9 @@ def main():
                 continue
             recipe = work / "imported-recipe.yaml"
             recipe.unlink(missing_ok=True)
-            done = cache.call(options.roux, work, "config", "import", file.relative_to(work), "-o", recipe.name)
+            # With another cache: a tokenizer in it would be compared with the tokens that the file names.
+            done = cache.call(options.roux, work, "config", "import", file.relative_to(work), "-o", recipe.name,
+                              cache="empty")
             row = {"file": name}
             if done.returncode == 0:
                 row["against"], row["model"], row["type"] = against(options, cache, work, recipe)

@@ -68,10 +68,10 @@ class Sets {
     if (folder_ == kOnline) return;
     if (folder_.starts_with(kRemote)) {
       const std::string repository = folder_.substr(kRemote.size());
-      return reader_.refuse(*reader_.get("dataset_dir"), "dataset_dir",
-                            "what the data sets are stands in the Hub's data set " + repository +
-                                ", and an import connects to nothing",
-                            "download that repository, and write dataset_dir: FOLDER");
+      return reader_.refuse(
+          *reader_.get("dataset_dir"), "dataset_dir",
+          "what the data sets are stands in the Hub's data set " + repository + ", and an import connects to nothing",
+          "download that repository, and write dataset_dir: FOLDER");
     }
     const auto text = core::read_file(folder_ + "/dataset_info.json", kTableBytesMax);
     auto table = text ? core::parse_json(text.value()) : core::Result<Node>(text.failure());

@@ -219,11 +219,7 @@ void take_model(Reader& reader, const TrainerMethod& method) {
   for (const char* key : {"tokenizer_name", "tokenizer_name_or_path"}) {
     if (reader.get(key) != nullptr) folder = reader.get(key);
   }
-  if (token == nullptr) return;
-  if (token_of_folder(folder->scalar_text(), "eos_token") == token->scalar_text())
-    return reader.note("eos_token", Kind::kNoEffect, "the tokenizer's folder has the same");
-  reader.refuse(*token, "eos_token", "eos_token has no equivalent: the end token is the tokenizer folder's own",
-                "write it into tokenizer_config.json of a copy of the folder, and name the copy");
+  if (token != nullptr) compare_token(reader, *token, "eos_token", "eos_token", folder->scalar_text());
 }
 
 /// Adapters to begin from, which say what they are themselves.

@@ -322,9 +322,9 @@ TEST_CASE("adapters and frozen weights train on another device", "[.][accelerato
        of_ids("llama-grouped") + "\nadapters: [{type: lora, r: 4, target_modules: all-linear}]",
        {"precision=bf16-mixed"},
        kLow},
-      {"LoRA beside experts in 4 bits",
-       of_ids("mixtral-stacked") + "\nquantization: {load_in_4bit: true, quantize_moe_experts: true}\n" +
-           "adapters: [{type: lora, r: 4, target_modules: [q_proj, v_proj]}]"},
+      {"LoRA beside experts in 4 bits", of_ids("mixtral-stacked") +
+                                            "\nquantization: {load_in_4bit: true, quantize_moe_experts: true}\n" +
+                                            "adapters: [{type: lora, r: 4, target_modules: [q_proj, v_proj]}]"},
       {"LoRA on 4 bits", of_ids("llama-grouped") + "\nquantization: {load_in_4bit: true, bnb_4bit_quant_type: nf4, "
                                                    "bnb_4bit_use_double_quant: true}\nadapters: [{type: lora, r: 4}]"},
       {"LoRA on 8 bits",
