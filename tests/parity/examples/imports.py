@@ -1,6 +1,6 @@
 """The published examples of a tool, imported: what becomes of each, and whether its recipe validates and plans.
 
-usage: examples/imports.py ROUX CHECKOUT TOOL [--json FILE] [--commit COMMIT]
+usage: examples/imports.py ROUX CHECKOUT TOOL [--json FILE] [--only PART] [--keep FOLDER]
 
 CHECKOUT: of the tool's repository at the commit in schemas/words; every file of YAML below its examples is given to
 `roux config import`, and of its scripts each command that starts one in their docstrings. TOOL: axolotl, llama_factory,
@@ -17,7 +17,6 @@ import collections
 import json
 import os
 import pathlib
-import platform
 import re
 import shutil
 import subprocess
@@ -262,13 +261,20 @@ def against(options, cache, work, recipe_path):
     return None, model, kind
 
 
+def machine(program):
+    commit = subprocess.run(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout
+    about = pathlib.Path("/proc/cpuinfo").read_text().splitlines()
+    processor = next((line.partition(":")[2].strip() for line in about if line.startswith("model name")), "")
+    version = subprocess.run([program, "--version"], capture_output=True, text=True).stdout
+    return {"commit": commit.strip(), "processor": processor, "program": version.strip()}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("roux", type=lambda path: str(pathlib.Path(path).resolve()))
     parser.add_argument("checkout", type=pathlib.Path)
     parser.add_argument("tool", choices=["axolotl", "llama_factory", "trl", "accelerate"])
-    parser.add_argument("--json")
-    parser.add_argument("--commit", default="")
+    parser.add_argument("--json", type=pathlib.Path, help="a file whose entry of the tool is replaced")
     parser.add_argument("--only", default="", help="a part of the names of examples")
     parser.add_argument("--keep", type=pathlib.Path, help="a folder for the recipes")
     options = parser.parse_args()
@@ -312,11 +318,10 @@ def main():
     for reason, count in reasons.most_common():
         print(f"{count:5} {reason}")
     if options.json:
-        path = pathlib.Path(options.json)
-        seen = json.loads(path.read_text()) if path.exists() else {}
-        seen[options.tool] = {"source": json.loads((ROOT / f"schemas/words/{options.tool}.json").read_text())["source"],
-                              "commit": options.commit, "machine": platform.processor() or platform.machine(), **table}
-        path.write_text(json.dumps(seen, indent=1, sort_keys=True) + "\n")
+        seen = json.loads(options.json.read_text()) if options.json.exists() else {}
+        source = json.loads((ROOT / f"schemas/words/{options.tool}.json").read_text())["source"]
+        seen[options.tool] = {**machine(options.roux), "source": source, **table}
+        options.json.write_text(json.dumps(seen, indent=1, sort_keys=True) + "\n")
     return 1 if table["not_planned"] or table["unknown"] else 0
 
 
