@@ -1,6 +1,6 @@
 """The published examples of a tool, imported: what becomes of each, and whether its recipe validates and plans.
 
-usage: examples/imports.py ROUX CHECKOUT TOOL [--json FILE] [--only PART] [--keep FOLDER]
+usage: examples/imports.py ROUX CHECKOUT TOOL [--json FILE] [--source TEXT] [--only PART] [--keep FOLDER]
 
 CHECKOUT: of the tool's repository at the commit in schemas/words; every file of YAML below its examples is given to
 `roux config import`, and of its scripts each command that starts one in their docstrings. TOOL: axolotl, llama_factory,
@@ -275,6 +275,7 @@ def main():
     parser.add_argument("checkout", type=pathlib.Path)
     parser.add_argument("tool", choices=["axolotl", "llama_factory", "trl", "accelerate"])
     parser.add_argument("--json", type=pathlib.Path, help="a file whose entry of the tool is replaced")
+    parser.add_argument("--source", help="the repository and commit of CHECKOUT, if it is not that of schemas/words")
     parser.add_argument("--only", default="", help="a part of the names of examples")
     parser.add_argument("--keep", type=pathlib.Path, help="a folder for the recipes")
     options = parser.parse_args()
@@ -320,7 +321,7 @@ def main():
     if options.json:
         seen = json.loads(options.json.read_text()) if options.json.exists() else {}
         source = json.loads((ROOT / f"schemas/words/{options.tool}.json").read_text())["source"]
-        seen[options.tool] = {**machine(options.roux), "source": source, **table}
+        seen[options.tool] = {**machine(options.roux), "source": options.source or source, **table}
         options.json.write_text(json.dumps(seen, indent=1, sort_keys=True) + "\n")
     return 1 if table["not_planned"] or table["unknown"] else 0
 
