@@ -39,10 +39,10 @@ LACKING = (r"llama-4|vision|-vl|vl-|gemma-?3n|gemma-?4|gemma-3-(4|12|27)b|qwen3\
            r"deepseek-v|internvl|llava|pixtral|voxtral|smolvlm|gpt-oss|glm")
 TYPES = {
     r"mixtral": "mixtral-default", r"mistral|ministral|devstral|magistral": "mistral-full",
-    r"qwen3.*-a\d+b": "qwen3_moe-default", r"qwen3|plano": "qwen3-default", r"qwen2|deepcoder|cogito.*qwen": "qwen2-default",
+    r"qwen3.*-a\d+b": "qwen3_moe-default", r"qwen3|plano": "qwen3-default", r"qwen(2|1\.5)|deepcoder|cogito.*qwen": "qwen2-default",
     r"phi-3": "phi3-default", r"gemma-3": "gemma3_text-default", r"gemma-2": "gemma2-default", r"gemma": "gemma-default",
-    r"granite": "granite-default", r"smollm3": "smollm3-default", r"olmo-2": "olmo2-default", r"gpt2": "gpt2-default",
-    r"llama|yi-|smollm2|cogito|orpheus": "llama-grouped",
+    r"granite": "granite-default", r"smollm3": "smollm3-default", r"olmo-2": "olmo2-default", r"gpt2|cerebras": "gpt2-default",
+    r"llama|xgen|yi-|smollm2|cogito|orpheus": "llama-grouped",
 }
 TOKENS = ["<s>", "</s>", "<unk>", "<pad>", "[PAD]", "<bos>", "<eos>", "<start_of_turn>", "<end_of_turn>", "<|begin_of_text|>",
           "<|end_of_text|>", "<|eot_id|>", "<|finetune_right_pad_id|>", "<|start_header_id|>", "<|end_header_id|>", "<|end|>",
@@ -69,7 +69,7 @@ def put_model(folder, kind):
     config = AutoConfig.from_pretrained(MODELS / kind)
     config.vocab_size = ROWS
     if config.model_type == "gpt2":
-        config.n_positions = 1024
+        config.n_positions, config.n_embd, config.n_inner = 2048, 256, None
     else:
         config.hidden_size, config.intermediate_size, config.max_position_embeddings = 256, 320, LENGTH
         config.num_attention_heads, config.num_key_value_heads, config.head_dim = 4, 4, 64
