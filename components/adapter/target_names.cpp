@@ -101,7 +101,7 @@ bool TargetNames::by_name(const std::string& text, const Target& target) const {
 std::vector<bool> TargetNames::by_expression() const {
   std::vector<bool> chosen(all_.size(), false);
   const std::string& text = value_.as_string();
-  const auto pattern = runner::core::Pattern::make("^(" + text + ")$");
+  const auto pattern = runner::core::Pattern::make(text, runner::core::Pattern::Syntax::kPython);
   if (!pattern) {
     diagnostics_.error(value_.location(),
                        std::string(key_) + " is a string, so it is a regular expression: " + pattern.failure().message,
@@ -110,8 +110,8 @@ std::vector<bool> TargetNames::by_expression() const {
   }
   for (std::size_t i = 0; i < all_.size(); ++i) {
     const Target& target = all_[i];
-    chosen[i] = pattern.value().is_in(target.name) || pattern.value().is_in(target.owner.name) ||
-                pattern.value().is_in(target.module);
+    chosen[i] = pattern.value().is_whole(target.name) || pattern.value().is_whole(target.owner.name) ||
+                pattern.value().is_whole(target.module);
   }
   if (std::find(chosen.begin(), chosen.end(), true) != chosen.end()) return chosen;
   const bool is_name = std::any_of(all_.begin(), all_.end(), [&](const Target& t) { return by_name(text, t); });

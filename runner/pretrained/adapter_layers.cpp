@@ -73,9 +73,9 @@ std::string ending(const std::string& name, int parts) {
 std::optional<bool> is_named(const Node& choice, const std::string& module) {
   if (choice.is_string()) {
     if (core::lower(choice.as_string()) == kAllLinear) return true;
-    const auto pattern = core::Pattern::make("^(" + choice.as_string() + ")$");
+    const auto pattern = core::Pattern::make(choice.as_string(), core::Pattern::Syntax::kPython);
     if (!pattern) return std::nullopt;
-    return pattern.value().is_in(module);
+    return pattern.value().is_whole(module);
   }
   return std::any_of(choice.items().begin(), choice.items().end(), [&module](const Node& name) {
     return module == name.as_string() || module.ends_with("." + name.as_string());

@@ -45,10 +45,7 @@ Node fold_of(Node set, const Node& section) {
 
 }  // namespace
 
-void complete_folds(Node& recipe, core::Diagnostics& diagnostics) {
-  if (!recipe.is_mapping()) return;
-  const Node* section = recipe.find("cross_validation");
-  Node* data = recipe.find("data");
+void complete_folds(const Node* section, Node* data, core::Diagnostics& diagnostics) {
   if (section == nullptr || !section->is_mapping() || data == nullptr || !data->is_mapping()) return;
   Node* train = data->find("train");
   if (train == nullptr || is_fold(*train)) return;

@@ -62,10 +62,9 @@ core::Result<std::string> unpacked_gguf(const std::string& file) {
   return core::attempt([&] { return unpacked(file); });
 }
 
-void locate_gguf_values(Node& recipe, core::Diagnostics& diagnostics) {
-  if (!recipe.is_mapping()) return;
-  locate(inner(recipe.find("init_from"), "path"), diagnostics);
-  locate(inner(recipe.find("teacher"), "init_from"), diagnostics);
+void locate_gguf_values(Node* init_from, Node* teacher, core::Diagnostics& diagnostics) {
+  locate(inner(init_from, "path"), diagnostics);
+  locate(inner(teacher, "init_from"), diagnostics);
 }
 
 }  // namespace runner::resolve

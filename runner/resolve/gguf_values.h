@@ -13,7 +13,8 @@ namespace runner::resolve {
 /// process writes it. Failure: of gguf::open() and gguf::unpack(), no room.
 core::Result<std::string> unpacked_gguf(const std::string& file);
 
-/// Replaces `init_from` and `teacher`, where they name a GGUF file that is there, by that folder.
-void locate_gguf_values(core::Node& recipe, core::Diagnostics& diagnostics);
+/// Replaces what `init_from` and `teacher` of a recipe name, where it is a GGUF file that is there, by that folder.
+/// Null for what the recipe lacks.
+void locate_gguf_values(core::Node* init_from, core::Node* teacher, core::Diagnostics& diagnostics);
 
 }  // namespace runner::resolve

@@ -45,8 +45,8 @@ Recipe settle_recipe(const std::string& path, recipe::Composed composed, const r
     return settled;
   }
   locate_hub_values(composed.root, diagnostics);
-  locate_gguf_values(composed.root, diagnostics);
-  complete_folds(composed.root, diagnostics);
+  locate_gguf_values(composed.root.find("init_from"), composed.root.find("teacher"), diagnostics);
+  complete_folds(composed.root.find("cross_validation"), composed.root.find("data"), diagnostics);
   if (composed.use) complete_use(composed.root, *composed.use);
   complete_pretrained(composed.root, diagnostics);
   complete_adapters(composed.root.find("adapters"), diagnostics);

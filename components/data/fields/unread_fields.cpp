@@ -95,7 +95,8 @@ constexpr auto kOfMessage = std::to_array<std::string_view>({"tool_calls",
                                                              "learn",
                                                              "persona",
                                                              "system",
-                                                             "chain_of_thought"});
+                                                             "chain_of_thought",
+                                                             "refusal"});
 
 bool is_one_of(std::string_view word, const auto& list) {
   return std::find(list.begin(), list.end(), word) != list.end();

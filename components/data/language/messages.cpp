@@ -17,7 +17,8 @@ using runner::core::Node;
 using runner::core::Result;
 using tokenizer::Message;
 
-constexpr const char *kAssistant = "assistant", *kToolCalls = "tool_calls", *kFunctionCall = "function_call";
+constexpr const char *kAssistant = "assistant", *kToolCalls = "tool_calls", *kFunctionCall = "function_call",
+                     *kRefusal = "refusal";
 constexpr int kDepthMax = 64;
 constexpr std::int64_t kValuesMax = 1'000'000;
 
@@ -241,6 +242,10 @@ class Reader {
       return Failure{place_ + "." + call + " is not read, and without it the message is an empty answer",
                      "use the model's chat template, chat_format: {template: FILE}, or leave such records out: "
                      "on_bad_record: skip"};
+    }
+    if (given(item, kRefusal) != nullptr && is_empty && !reads(kRefusal)) {
+      return Failure{place_ + "." + kRefusal + " is not read, and without it the message is an empty answer",
+                     "write the refusal as its " + key + ", or leave such records out: on_bad_record: skip"};
     }
     if (content == nullptr || !content->is_sequence()) {
       auto text = text_of(item, key, place_ + ".");

@@ -26,14 +26,11 @@ Result<void> refuse_other_dialects(const std::string& pattern) {
                      "use a plain group ( ) and a plain repetition"};
     }
   }
-  if (pattern.empty() || pattern.find('\0') != std::string::npos) {
-    return Failure{"an empty pattern matches everywhere", "write ^ for the beginning of a name"};
-  }
   return {};
 }
 
-re2::RE2::Options options() {
-  re2::RE2::Options options(re2::RE2::POSIX);
+re2::RE2::Options options(Pattern::Syntax syntax) {
+  re2::RE2::Options options(syntax == Pattern::Syntax::kPosix ? re2::RE2::POSIX : re2::RE2::DefaultOptions);
   options.set_one_line(true);  // ^ and $ are the ends of the text
   options.set_dot_nl(true);
   options.set_log_errors(false);
@@ -49,8 +46,9 @@ std::string reason(const re2::RE2& expression) {
   return text.substr(0, text.size() - quoted.size() - 2) + " at " + quote(quoted);
 }
 
-std::string hint_of(re2::RE2::ErrorCode code) {
-  switch (code) {
+std::string hint_of(const re2::RE2& expression) {
+  if (expression.error_arg().starts_with("(?")) return "write a plain group ( ): nothing can look ahead or back";
+  switch (expression.error_code()) {
     case re2::RE2::ErrorMissingParen:
     case re2::RE2::ErrorUnexpectedParen: return "write \\( or \\) for a literal parenthesis";
     case re2::RE2::ErrorMissingBracket: return "write \\[ for a literal bracket";
@@ -68,17 +66,26 @@ std::string hint_of(re2::RE2::ErrorCode code) {
 
 }  // namespace
 
-Result<Pattern> Pattern::make(const std::string& text) {
-  if (const auto dialect = refuse_other_dialects(text); !dialect) return dialect.failure();
-  auto compiled = std::make_shared<const re2::RE2>(text, options());
+Result<Pattern> Pattern::make(const std::string& text, Syntax syntax) {
+  if (text.empty() || text.find('\0') != std::string::npos) {
+    return Failure{"an empty pattern matches everywhere", "write ^ for the beginning of a name"};
+  }
+  if (syntax == Syntax::kPosix) {
+    if (const auto dialect = refuse_other_dialects(text); !dialect) return dialect.failure();
+  }
+  auto compiled = std::make_shared<const re2::RE2>(text, options(syntax));
   if (!compiled->ok()) {
-    return Failure{quote(text) + " is not a regular expression: " + reason(*compiled), hint_of(compiled->error_code())};
+    return Failure{quote(text) + " is not a regular expression: " + reason(*compiled), hint_of(*compiled)};
   }
   return Pattern(std::move(compiled));
 }
 
 bool Pattern::is_in(std::string_view text) const {
   return expression_->Match({text.data(), text.size()}, 0, text.size(), re2::RE2::UNANCHORED, nullptr, 0);
+}
+
+bool Pattern::is_whole(std::string_view text) const {
+  return expression_->Match({text.data(), text.size()}, 0, text.size(), re2::RE2::ANCHOR_BOTH, nullptr, 0);
 }
 
 std::vector<std::string_view> Pattern::find(std::string_view text, std::size_t from) const {

@@ -180,8 +180,10 @@ std::string path_beside(const Node& path) {
   std::error_code failed;
   const auto& source = path.location().source;
   if (!fs::exists(name, failed) && source != nullptr && source->kind == core::Source::Kind::kFile) {
-    const fs::path beside = fs::path(source->name).parent_path() / fs::path(name).filename();
-    if (fs::exists(beside, failed)) name = beside.string();
+    const fs::path folder = fs::path(source->name).parent_path();
+    for (const fs::path& beside : {folder / name, folder / fs::path(name).filename()}) {
+      if (fs::exists(beside, failed)) return beside.string();
+    }
   }
   return name;
 }

@@ -40,6 +40,21 @@ bool could_be_command(const Node& config) {
                      [](const Node::Entry& entry) { return entry.key.find(' ') != std::string::npos; });
 }
 
+void refuse_unknown(const core::Location& at, core::Diagnostics& diagnostics) {
+  diagnostics.error(
+      at,
+      "not a config file of Accelerate, Axolotl, DeepSpeed, LLaMA-Factory or the Trainer, nor the command line of a "
+      "script",
+      "a config file is a mapping; a command line begins with the program, or with its first --argument");
+}
+
+/// Whether one of its keys is of Accelerate's file.
+bool is_accelerate(const Node& config) {
+  return std::any_of(config.entries().begin(), config.entries().end(), [](const Node::Entry& entry) {
+    return words::find(words::table_of("accelerate").words, entry.key) != nullptr;
+  });
+}
+
 /// A file of YAML or JSON, or a command line. Nothing when `diagnostics` got errors.
 std::optional<Node> read_config(const std::shared_ptr<const core::Source>& source, core::Diagnostics& diagnostics) {
   core::Diagnostics found;
@@ -52,15 +67,9 @@ std::optional<Node> read_config(const std::shared_ptr<const core::Source>& sourc
   if (diagnostics.has_errors()) return std::nullopt;
   if (is_mapping) return config;
   diagnostics.add_all(found);
-  if (!found.has_errors()) {
-    core::Location location;
-    location.source = source;
-    diagnostics.error(
-        location,
-        "not a config file of Accelerate, Axolotl, DeepSpeed, LLaMA-Factory or the Trainer, nor the command line of a "
-        "script",
-        "a config file is a mapping; a command line begins with the program, or with its first --argument");
-  }
+  core::Location location;
+  location.source = source;
+  if (!found.has_errors()) refuse_unknown(location, diagnostics);
   return std::nullopt;
 }
 
@@ -115,6 +124,10 @@ Node recipe_of(const Node& config, std::vector<words::Row>& rows, core::Diagnost
   if (is_trainer(config)) return recipe_of_trainer(config, rows, diagnostics);
   if (config.find(kScript) != nullptr) return recipe_of_script(config, diagnostics);
   if (is_deepspeed(config)) return recipe_of_deepspeed(config, diagnostics);
+  if (!config.entries().empty() && !is_accelerate(config)) {
+    refuse_unknown(config.location(), diagnostics);
+    return Node::mapping();
+  }
   Node sections = recipe_of_accelerate(config, rows, diagnostics);
   refuse_empty_numbers(config, words::table_of("accelerate"), sections, rows, diagnostics);
   return sections;
@@ -137,6 +150,13 @@ void import(Session& session, const std::string& file, const std::string& output
     if (is_whole) use = "check it with `roux plan`";
     if (!is_whole || !diagnostics.has_errors()) check_sections(recipe, diagnostics);
     for (const Node::Entry& section : recipe.entries()) sections += section_text(section.key, section.value);
+    const Node* script = config->find(kScript);
+    if (script != nullptr && sections.empty() && !diagnostics.has_errors()) {
+      diagnostics.error(script->location(),
+                        "what " + core::escape_for_terminal(script->scalar_text()) +
+                            " trains is not known, and nothing of its command belongs into a recipe",
+                        "`roux new MODEL FILE` writes a recipe");
+    }
   }
   words::refuse_where_wrong(rows, diagnostics);
   diagnostics.sort();

@@ -73,18 +73,7 @@ void compare_tokens(Reader& reader, const char* block) {
   for (const char* name : {"eos_token", "bos_token", "unk_token"}) {
     const Node* token = tokens->find(name);
     if (token == nullptr || !asks_for_something(*token)) continue;
-    const std::string key = std::string(block) + "." + name;
-    const auto own = token_of_folder(folder->scalar_text(), name);
-    if (!own) {
-      reader.note(key, Kind::kChanged, "the one of the tokenizer's folder counts: check that it is this one");
-    } else if (*own == token->scalar_text()) {
-      reader.note(key, Kind::kNoEffect, "the tokenizer's folder has the same");
-    } else {
-      reader.refuse(*token, key,
-                    key + " is " + core::quote(token->scalar_text()) + ", and " +
-                        (own->empty() ? "none" : core::quote(*own)) + " in the tokenizer's folder, which counts",
-                    "write it into tokenizer_config.json of a copy of the folder, and name that in tokenizer_config");
-    }
+    compare_token(reader, *token, std::string(block) + "." + name, name, folder->scalar_text());
   }
 }
 
@@ -174,6 +163,10 @@ std::optional<std::vector<std::string>> names_of_pattern(std::string pattern) {
 void take_trained_parameters(Reader& reader) {
   const Node* patterns = reader.get("unfrozen_parameters");
   if (patterns == nullptr || !patterns->is_sequence()) return;
+  if (reader.get("adapter") !=
+      nullptr) {  // its names begin with base_model.model, so that patterns of a model match none
+    return reader.note("unfrozen_parameters", Kind::kNoEffect, "beside an adapter all weights of the model are frozen");
+  }
   Node names = Node::sequence();
   for (const Node& pattern : patterns->items()) {
     const auto found = names_of_pattern(pattern.scalar_text());

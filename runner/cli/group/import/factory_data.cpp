@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -29,6 +30,8 @@ using words::items_of;
 using words::Reader;
 using Kind = words::Outcome::Kind;
 
+constexpr std::string_view kOnline = "ONLINE";   ///< as dataset_dir: sets are named as on the Hub
+constexpr std::string_view kRemote = "REMOTE:";  ///< before the Hub's data set with dataset_info.json and the files
 constexpr std::size_t kTableBytesMax = 4U << 20U;
 
 /// A text of a mapping; "" for none.
@@ -62,6 +65,14 @@ class Sets {
   void read_table(const Node& names) {
     if (is_read_) return;
     is_read_ = true;
+    if (folder_ == kOnline) return;
+    if (folder_.starts_with(kRemote)) {
+      const std::string repository = folder_.substr(kRemote.size());
+      return reader_.refuse(
+          *reader_.get("dataset_dir"), "dataset_dir",
+          "what the data sets are stands in the Hub's data set " + repository + ", and an import connects to nothing",
+          "download that repository, and write dataset_dir: FOLDER");
+    }
     const auto text = core::read_file(folder_ + "/dataset_info.json", kTableBytesMax);
     auto table = text ? core::parse_json(text.value()) : core::Result<Node>(text.failure());
     if (table && table.value().is_mapping()) {
@@ -90,7 +101,8 @@ class Sets {
     warn_of_unknown(entry);
     Node made = Node::mapping(at_);
     made.set("type", Node::string("jsonl"));
-    if (const std::string hub = text_of(entry, "hf_hub_url"); hub.empty()) {
+    const std::string hub = folder_ == kOnline ? name_ : text_of(entry, "hf_hub_url");
+    if (hub.empty()) {
       made.set("path", files_at(path_of(entry)));
     } else {
       take_hub(entry, hub, made);

@@ -7,6 +7,10 @@
 
 #include "runner/core/json.h"
 #include "runner/core/platform/files.h"
+#include "runner/core/text/utf8.h"
+#include "runner/hub/cache.h"
+#include "runner/hub/name.h"
+#include "runner/hub/settings.h"
 #include "runner/registry/alias.h"
 #include "runner/registry/reference/lookup.h"
 #include "runner/registry/registry.h"
@@ -19,6 +23,7 @@ namespace {
 
 using core::Node;
 using words::asks_for_something;
+using Kind = words::Outcome::Kind;
 
 /// `a number` or `true or false`, of a key that holds one; "" of any other.
 std::string number_of(const std::string& path, const Node& recipe) {
@@ -83,8 +88,15 @@ void note_left_out(const Node::Entry& entry, std::vector<words::Row>& rows) {
   }
 }
 
-}  // namespace
+/// A folder of the disk, or of the Hub's cache; as it is named where it is in neither.
+std::string found_folder(const std::string& folder) {
+  const auto name = hub::parse_name(words::model_path(folder));
+  const auto settings = hub::read_settings();
+  const auto located = name && settings ? hub::locate(name.value(), settings.value()) : std::nullopt;
+  return located ? located->path : folder;
+}
 
+/// "" where the folder has none. Nothing where it cannot be read.
 std::optional<std::string> token_of_folder(const std::string& folder, const char* name) {
   constexpr std::size_t kBytesMax = 16U << 20U;
   bool is_read = false;
@@ -99,6 +111,23 @@ std::optional<std::string> token_of_folder(const std::string& folder, const char
     if (token != nullptr && token->is_string()) return token->as_string();
   }
   return is_read ? std::optional(std::string()) : std::nullopt;
+}
+
+}  // namespace
+
+void compare_token(words::Reader& reader, const Node& token, const std::string& key, const char* name,
+                   const std::string& folder) {
+  const auto own = token_of_folder(found_folder(folder), name);
+  if (!own) {
+    reader.note(key, Kind::kChanged, "the one of the tokenizer's folder counts: check that it is this one");
+  } else if (*own == token.scalar_text()) {
+    reader.note(key, Kind::kNoEffect, "the tokenizer's folder has the same");
+  } else {
+    reader.refuse(token, key,
+                  key + " is " + core::quote(token.scalar_text()) + ", and " +
+                      (own->empty() ? "none" : core::quote(*own)) + " in the tokenizer's folder, which counts",
+                  "write it into tokenizer_config.json of a copy of the folder, and name the copy");
+  }
 }
 
 void keep_switches(const Node& config, const words::Table& table, Node& recipe, std::vector<words::Row>& rows) {

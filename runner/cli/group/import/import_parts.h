@@ -19,9 +19,10 @@ namespace runner::cli {
 void take_sharding(const core::Node& config, core::Node& recipe, std::vector<words::Row>& rows,
                    core::Diagnostics& diagnostics);
 
-/// A special token of a tokenizer's folder that is here, by its name in tokenizer_config.json, such as `eos_token`; ""
-/// where it has none. Nothing where the folder cannot be read, such as one of the Hub.
-std::optional<std::string> token_of_folder(const std::string& folder, const char* name);
+/// What becomes of a special token that a configuration names under `key`: the one of the tokenizer's folder counts, by
+/// its `name` in tokenizer_config.json. An error where that folder, here or in the Hub's cache, has another one.
+void compare_token(words::Reader& reader, const core::Node& token, const std::string& key, const char* name,
+                   const std::string& folder);
 
 /// Sets switches that are written as `false` where roux's default is not: of other keys `false` asks for nothing.
 void keep_switches(const core::Node& config, const words::Table& table, core::Node& recipe,

@@ -74,7 +74,17 @@ constexpr OtherScript kOtherScripts[] = {{"run_glue", "classification"},
                                          {"run_object", ""},
                                          {"run_instance", ""},
                                          {"run_semantic", ""},
+                                         {"_vlm", ""},
                                          {"grpo", ""},
+                                         {"gspo", ""},
+                                         {"tpo.py", ""},
+                                         {"sdft.py", ""},
+                                         {"sdpo.py", ""},
+                                         {"ssd.py", ""},
+                                         {"ssd_eval", ""},
+                                         {"bco.py", ""},
+                                         {"gold.py", ""},
+                                         {"distillation", ""},
                                          {"ppo", ""},
                                          {"prm", ""},
                                          {"rloo", ""},
@@ -88,6 +98,20 @@ const OtherScript* other_script(const std::string& script) {
   const auto found = std::find_if(std::begin(kOtherScripts), std::end(kOtherScripts),
                                   [&](const OtherScript& one) { return script.find(one.name) != std::string::npos; });
   return found == std::end(kOtherScripts) ? nullptr : found;
+}
+
+/// True, with an error, for the command line of a script that trains otherwise: its keys are not read.
+bool refuse_script(const Node& config, core::Diagnostics& diagnostics) {
+  const Node* script = config.find(kScript);
+  if (script == nullptr || is_factory_v1(config)) return false;
+  const std::string name = core::escape_for_terminal(script->scalar_text());
+  const OtherScript* other = other_script(lower(name));
+  if (other == nullptr) return false;
+  diagnostics.error(script->location(), name + " has no equivalent",
+                    *other->task != '\0'
+                        ? "`roux new MODEL FILE --task " + std::string(other->task) + "` writes a recipe for it"
+                        : "roux trains on the next token, with DPO, CPO, ORPO and KTO, and reward models");
+  return true;
 }
 
 /// roux's loss of LLaMA-Factory's `pref_loss`.
@@ -195,11 +219,7 @@ void take_model(Reader& reader, const TrainerMethod& method) {
   for (const char* key : {"tokenizer_name", "tokenizer_name_or_path"}) {
     if (reader.get(key) != nullptr) folder = reader.get(key);
   }
-  if (token == nullptr) return;
-  if (token_of_folder(folder->scalar_text(), "eos_token") == token->scalar_text())
-    return reader.note("eos_token", Kind::kNoEffect, "the tokenizer's folder has the same");
-  reader.refuse(*token, "eos_token", "eos_token has no equivalent: the end token is the tokenizer folder's own",
-                "write it into tokenizer_config.json of a copy of the folder, and name the copy");
+  if (token != nullptr) compare_token(reader, *token, "eos_token", "eos_token", folder->scalar_text());
 }
 
 /// Adapters to begin from, which say what they are themselves.
@@ -384,12 +404,6 @@ void take_pairs(Reader& reader, const TrainerMethod& method) {
 void take_method(Reader& reader, const TrainerMethod& method) {
   if (method.script != nullptr && !method.is_factory_v1()) {
     const std::string name = core::escape_for_terminal(method.script->scalar_text());
-    if (const OtherScript* other = other_script(lower(name))) {
-      return reader.refuse(*method.script, "", name + " has no equivalent",
-                           *other->task != '\0'
-                               ? "`roux new MODEL FILE --task " + std::string(other->task) + "` writes a recipe for it"
-                               : "roux trains on the next token, with DPO, CPO, ORPO and KTO, and reward models");
-    }
     if (!method.is_trl() && name.ends_with(".py") && name.find("run_clm") == std::string::npos) {
       reader.diagnostics().warning(method.script->location(),
                                    "what " + name +
@@ -466,6 +480,7 @@ std::optional<Node> taken(const Reader& reader, const TrainerMethod& method, std
 bool is_trainer(const Node& config) { return config.is_mapping() && (has_any(config, kOwn) || is_factory_v1(config)); }
 
 Node recipe_of_trainer(const Node& config, std::vector<words::Row>& rows, core::Diagnostics& diagnostics) {
+  if (refuse_script(config, diagnostics)) return Node::mapping();
   const TrainerMethod method = method_of(config, diagnostics);
   Node arguments = config;
   arguments.erase(kScript);

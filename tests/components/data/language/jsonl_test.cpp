@@ -311,6 +311,8 @@ TEST_CASE("a record that is none is refused with its line", "[data][jsonl]") {
        "a.jsonl:2: messages[0].tool_calls is not read, and without it the message is an empty answer"},
       {R"({"messages": [{"role": "assistant", "content": null, "function_call": {"name": "f"}}]})",
        ", chat_format: chatml", "a.jsonl:2: messages[0].function_call is not read"},
+      {R"({"messages": [{"role": "assistant", "content": null, "refusal": "I cannot."}]})", ", chat_format: chatml",
+       "a.jsonl:2: messages[0].refusal is not read, and without it the message is an empty answer"},
       {R"({"question": "How far is it?", "chosen": "The moon is far.", "rejected": "The sun."})", "",
        "a.jsonl:2: prompt is missing, and chosen and rejected do not begin with the text of question"},
   };

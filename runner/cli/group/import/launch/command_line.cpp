@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "runner/cli/group/import/launch/estimate_command.h"
+#include "runner/cli/group/import/launch/factory_variables.h"
 #include "runner/cli/group/import/launch/foreign_file.h"
 #include "runner/cli/group/import/launch/launcher.h"
 #include "runner/cli/group/import/launch/visible_gpus.h"
@@ -440,6 +441,12 @@ bool starts_by_gpus(std::span<const Word> before) {
   });
 }
 
+/// Whether LLaMA-Factory's own launcher starts a training.
+bool is_factory_training(const Words& before, const Word& script) {
+  return script.text == "train" && !before.empty() &&
+         is_any_of(program_of(before.back()), {"llamafactory-cli", "lmf", "llamafactory.cli"});
+}
+
 /// Whether a command says more than the script: options, a file of arguments or a launcher.
 bool has_arguments(const Words& command, Words::const_iterator script) {
   const bool is_launched = std::any_of(command.begin(), script, is_launcher);
@@ -484,7 +491,12 @@ class Reader {
       config.set(kScript, Node::string(script_, at(*script)), at(*script));
       ++word;
     }
-    Node launcher = read_launcher({words.begin(), script}, source_, diagnostics_);
+    Words started = {words.begin(), script};
+    if (is_factory_training(started, *script)) {
+      const Words launched = factory_launcher(command.environment);
+      started.insert(started.end(), launched.begin(), launched.end());
+    }
+    Node launcher = read_launcher(started, source_, diagnostics_);
     add_environment(command.environment, starts_by_gpus({words.begin(), script}), launcher);
     if (!launcher.entries().empty()) config.set(kLauncher, std::move(launcher), at(words.front()));
     const auto options = std::find_if(word, words.end(), is_option);
