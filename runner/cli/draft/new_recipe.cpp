@@ -203,7 +203,8 @@ class Drafting {
   bool take_plain_text(const std::vector<std::string>& paths) {
     const auto& wanted = request_.wanted;
     const bool fits = !wanted || *wanted == Task::Kind::kText || *wanted == Task::Kind::kMaskedText;
-    if (!fits || !request_.columns.empty() || request_.model == TaskRequest::Model::kEncoderDecoder) return false;
+    if (!fits || !request_.columns.empty()) return false;
+    if (request_.model == TaskRequest::Model::kEncoderDecoder && !wanted) return false;
     if (!std::all_of(paths.begin(), paths.end(), is_plain_text)) return false;
     const bool is_encoder = request_.model == TaskRequest::Model::kEncoder;
     draft_.task = {.kind = is_encoder ? Task::Kind::kMaskedText : Task::Kind::kText, .of = "plain text"};

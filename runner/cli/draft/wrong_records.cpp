@@ -41,6 +41,14 @@ std::optional<Failure> why_unread(const std::vector<FieldFacts>& fields, TaskReq
     return Failure{"\"choices\" is an object, and a record has question, a list choices and the number of one, label",
                    by_jq("{question, choices: .choices.text, label: (.answerKey as $k | .choices.label | index($k))}")};
   }
+  if (const FieldFacts* both = field("translation"); is_object(both) && both->keys.size() == 2) {
+    const bool is_encoder = model == TaskRequest::Model::kEncoder;
+    const std::string first = is_encoder ? "anchor" : "prompt", second = is_encoder ? "positive" : "completion";
+    return Failure{"\"translation\" is an object of " + core::quote(both->keys[0]) + " and " +
+                       core::quote(both->keys[1]) + ", and a record has " + first + " and " + second,
+                   by_jq("{" + first + ": .translation[" + core::quote(both->keys[0]) + "], " + second +
+                         ": .translation[" + core::quote(both->keys[1]) + "]}")};
+  }
   const bool has_answers = field("question") != nullptr && is_object(field("answers"));
   if (has_answers && model != TaskRequest::Model::kEncoder) {
     return Failure{
