@@ -137,7 +137,7 @@ enum class LabelKind {
   kValues,     ///< of a text: a number, or several
   kTags,       ///< of each word of a text: its class
   kMasked,     ///< of each id: the one that was masked there, or none
-  kUnmasked,   ///< of each id: itself; a transform masks some of them
+  kUnmasked,   ///< of each id: itself; a transform masks some of them, or cuts them out
   kWritten,    ///< of a text: another one, which a decoder writes, of a length of its own
   kSpans,      ///< of a question about a context: where its answer begins and ends
   kChoices,    ///< of several texts: which of them is right

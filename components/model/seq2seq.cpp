@@ -163,7 +163,8 @@ bool fits_seq2seq(const std::string& type, const runner::pretrained::Facts& fact
   }
   if (inputs.data.find(kTarget) == nullptr || inputs.data.find(kDecoderInput) != nullptr) return true;
   inputs.diagnostics.error(inputs.block.location(), type + " writes one text of another, and the data are single texts",
-                           "use data of type jsonl or ids, whose records have a source and a target");
+                           "use data of type jsonl or ids, whose records have a source and a target; or add "
+                           "transforms: [{type: span_corruption}] to them");
   return false;
 }
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "components/tensor/tensor_spec.h"
 #include "runner/core/diagnostics.h"
@@ -29,9 +30,17 @@ struct Draw {
 class Transform {
  public:
   virtual ~Transform() = default;
-  /// The tensors that it returns for those of Inputs::data. Names, types and shapes stay the same.
+  /// The tensors that it returns for those of Inputs::data. Names, types and shapes stay the same, unless it
+  /// changes_lengths().
   virtual BatchSpec signature() const = 0;
-  /// Changes a batch of one sample in place, padding included. Called by several threads.
+  /// Whether samples get other tensors, of lengths that follow from the sample alone.
+  virtual bool changes_lengths() const { return false; }
+  /// The most positions of any tensor that it makes of a sample of that many.
+  virtual std::int64_t longest_of(std::int64_t positions) const { return positions; }
+  /// What stands behind a shorter sample of a batch, in the tensor of that name; of a transform that changes_lengths().
+  virtual std::int64_t fill_of(std::string_view /*tensor*/) const { return 0; }
+  /// Changes a batch of one sample in place, padding included; of a transform that changes_lengths() without padding.
+  /// RunError when the sample does not fit. Called by several threads.
   virtual void apply(TensorMap& sample, const Draw& draw) const = 0;
   /// For `plan`, behind what the set says of itself: `15 % of tokens masked`.
   virtual std::string describe() const = 0;
@@ -44,6 +53,7 @@ struct Inputs {
   std::string set;                                        ///< `data.train`, for messages
   const runner::core::Node& block;                        ///< for locations in messages
   runner::core::Diagnostics& diagnostics;
+  std::int32_t decoder_start = 0;  ///< what the decoder of a model that writes one text of another reads first
 };
 
 /// Null when `diagnostics` got an error: the transform does not fit the set.

@@ -79,9 +79,11 @@ bool build_one(const std::string& kind, const Node& block, const Situation& s, D
     return model != nullptr && adapter::build(block, {*model, of_model, weights, block, diagnostics}) != nullptr;
   }
   if (kind == "transform") {
-    const auto tokenizer =
-        tokenizer::read_tokenizer(tests::source_dir() + "/tests/components/tokenizer/files/bert.txt").value();
-    return transform::build(block, {s.data, tokenizer, "data.train", block, diagnostics}) != nullptr;
+    for (const char* file : {"/tests/components/tokenizer/files/bert.txt", "/recipes/examples/data/numbers"}) {
+      const auto tokenizer = tokenizer::read_tokenizer(tests::source_dir() + file).value();
+      if (transform::build(block, {s.data, tokenizer, "data.train", block, diagnostics}) != nullptr) return true;
+    }
+    return false;
   }
   if (kind == "weight_averaging") return weight_averaging::build(block, {}) != nullptr;
   if (kind == "lr_scheduler") return lr_scheduler::build(block, {}) != nullptr;

@@ -160,7 +160,7 @@ def of_roux(bench, path, texts, *flags):
     return results
 
 
-def compare(bench, *paths):
+def compare(bench, *paths, rows=None):
     texts = make_texts()
     failed = False
     for path in paths:
@@ -171,6 +171,8 @@ def compare(bench, *paths):
                 if list(a[part]) != list(b[part]):
                     wrong[part].append(i)
         tokens = sum(len(ids) for ids, _, _ in expected)
+        if rows is not None:
+            rows.append({"texts": len(texts), "tokens": tokens, "different": [len(part) for part in wrong]})
         print(f"{path}: {len(texts)} texts, {tokens} tokens; different ids in {len(wrong[0])}, offsets in "
               f"{len(wrong[1])}, decoded text in {len(wrong[2])}")
         for part, name in enumerate(("ids", "offsets", "decoded")):
@@ -180,7 +182,7 @@ def compare(bench, *paths):
     return failed
 
 
-def speed(bench, *paths, rounds=5):
+def speed(bench, *paths, rounds=5, rows=None):
     import tokenizers
     texts = make_texts()
     size = sum(len(text.encode()) for text in texts)
@@ -209,8 +211,11 @@ def speed(bench, *paths, rounds=5):
                         out = subprocess.run([bench, path, f"{folder}/texts", "--threads", str(threads), *flags],
                                              check=True, text=True, capture_output=True).stdout
                         times[name].append(float(out.split()[-1]))
+            medians = {name: sorted(values)[len(values) // 2] for name, values in times.items()}
+            if rows is not None:
+                rows.append({"threads": threads, "bytes": size, "seconds": medians})
             print(f"{path}, {threads} threads, {size} bytes: " +
-                  "; ".join(f"{name} {sorted(values)[len(values) // 2]:.4f} s" for name, values in times.items()))
+                  "; ".join(f"{name} {value:.4f} s" for name, value in medians.items()))
 
 
 def long(bench, *paths):

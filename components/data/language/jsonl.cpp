@@ -476,10 +476,8 @@ std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
   if (has_source && !fits_source(config, inputs)) return nullptr;
   if (!has_source && config.max_target_len) {
     inputs.diagnostics.error(location_of(inputs.block, "max_target_len"),
-                             "data." + inputs.name +
-                                 ".max_target_len is set, but the model has no decoder that reads "
-                                 "a text of its own",
-                             "remove it: max_seq_len is of prompt and completion together");
+                             "data." + inputs.name + ".max_target_len is set, but a record is one text here",
+                             "remove it: max_seq_len is of the whole text, of prompt and completion together");
     return nullptr;
   }
   auto chat = chat_writer(config, **tokenizer, inputs);

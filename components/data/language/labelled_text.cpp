@@ -77,7 +77,14 @@ struct LabelledTextEncoder::Fields {
         const bool pair_fits = names.pair.empty() || has(object, names.pair) || !fields.pair.empty();
         return has(object, names.text) && pair_fits;
       });
-      if (found == usual.end()) return missing(tags ? "the list of words" : "the text", "text");
+      if (found == usual.end()) {
+        for (const TextNames& names : usual) {  // of those that are there, the one without a value
+          if (object.find(names.text) == nullptr || (!names.pair.empty() && object.find(names.pair) == nullptr))
+            continue;
+          return missing(std::string(has(object, names.text) ? names.pair : names.text), "text");
+        }
+        return missing(tags ? "the list of words" : "the text", "text");
+      }
       fields.text = found->text;
       if (fields.pair.empty() && !found->pair.empty()) fields.pair = found->pair;
     }

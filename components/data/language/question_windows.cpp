@@ -86,8 +86,8 @@ Result<QuestionEncoder::Record> QuestionEncoder::read(const Node& object) const 
   };
   if (!has(object, answers)) return refuse(" is missing");
   const Node& given = *object.find(answers);
-  const Node* texts = given.is_mapping() ? given.find("text") : nullptr;
-  const Node* starts = given.is_mapping() ? given.find("answer_start") : nullptr;
+  if (!given.is_mapping()) return refuse(" is " + runner::core::to_json(given, -1) + ", not an object");
+  const Node *texts = given.find("text"), *starts = given.find("answer_start");
   if (texts == nullptr || starts == nullptr || !texts->is_sequence() || !starts->is_sequence() ||
       texts->items().size() != starts->items().size()) {
     return refuse(" does not have as many text as answer_start");
@@ -104,6 +104,11 @@ Result<QuestionEncoder::Record> QuestionEncoder::read(const Node& object) const 
                          ": answer_start " + std::to_string(answer.begin) + ", of " + std::to_string(all) +
                          " characters",
                      "leave such records out: on_bad_record: skip"};
+    }
+    // At another place it is found: files count characters in other ways.
+    if (record.context.find(answer.text) == std::string::npos) {
+      return Failure{which + " is " + runner::core::quote(answer.text) + ", which the context does not have",
+                     "correct it, or leave such records out: on_bad_record: skip"};
     }
     record.answers.push_back(std::move(answer));
   }

@@ -17,7 +17,8 @@ Result<Sequence> SourceTextEncoder::operator()(const std::string& record, std::i
   if (!text) return text.failure();
   if (text.value().kind != TextRecord::Kind::kCompletion) {
     return Failure{"not a text with another one that the model writes of it",
-                   "name their fields: columns: {prompt: FIELD, completion: FIELD}"};
+                   "name their fields: columns: {prompt: FIELD, completion: FIELD}; of plain texts transforms: [{type: "
+                   "span_corruption}] makes both"};
   }
   Result<Ids> source = encoded(text.value().prompt, lengths_.source),
               target = encoded(text.value().text, lengths_.target);

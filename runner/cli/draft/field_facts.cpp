@@ -1,8 +1,10 @@
 #include "runner/cli/draft/field_facts.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
+#include <string_view>
 #include <utility>
 
 namespace runner::cli {
@@ -11,6 +13,14 @@ namespace {
 using core::Node;
 
 bool is_bound(const std::string& tag) { return tag == "O" || tag.starts_with("B-") || tag.starts_with("I-"); }
+
+/// A message whose role is none of those that are not learnt; a conversation may have words of its own.
+bool is_answer(const Node& message) {
+  const Node* role = message.find("role") != nullptr ? message.find("role") : message.find("from");
+  static constexpr std::array<std::string_view, 6> kOthers = {"user", "human",       "system",
+                                                              "tool", "observation", "developer"};
+  return role == nullptr || !role->is_string() || std::ranges::find(kOthers, role->as_string()) == kOthers.end();
+}
 
 void add_list(FieldFacts& field, const std::vector<Node>& items) {
   const auto all = [&items](auto is) { return !items.empty() && std::all_of(items.begin(), items.end(), is); };
@@ -26,6 +36,7 @@ void add_list(FieldFacts& field, const std::vector<Node>& items) {
   } else if (all([](const Node& item) { return item.is_mapping(); })) {
     ++field.mapping_lists;
     field.is_dialogue |= items.front().find("role") != nullptr || items.front().find("from") != nullptr;
+    field.has_answer |= std::ranges::any_of(items, is_answer);
   }
 }
 
@@ -35,6 +46,9 @@ void add(FieldFacts& field, const Node& value, std::string& before) {
   if (value.is_sequence()) return add_list(field, value.items());
   if (value.is_mapping()) {
     ++field.mappings;
+    const auto is_text = [](const Node::Entry& entry) { return entry.value.is_string(); };
+    if (field.mappings > 1 || !std::ranges::all_of(value.entries(), is_text)) return;
+    for (const Node::Entry& entry : value.entries()) field.keys.push_back(entry.key);
     return;
   }
   if (value.is_string()) {

@@ -16,12 +16,14 @@ struct FieldFacts {
   // Of what kind these are; what is of no kind here counts as none.
   std::int64_t texts = 0, whole = 0, numbers = 0, switches = 0;  ///< `numbers`: with a fraction
   std::int64_t text_lists = 0, number_lists = 0, mapping_lists = 0, empty_lists = 0, mappings = 0;
-  std::set<std::string> values;  ///< different texts and numbers, at most kValuesMax
-  std::int64_t changes = 0;      ///< records whose text or number is another than that of the one before
-  std::int64_t newest = 0;       ///< the place of the record that first had the last one of `values`
-  double mean_length = 0;        ///< of texts, in bytes
-  bool is_dialogue = false;      ///< mappings of lists have `role` or `from`
-  bool has_bounds = false;       ///< texts of lists begin with `B-` or `I-`, or are `O`
+  std::set<std::string> values;        ///< different texts and numbers, at most kValuesMax
+  std::int64_t changes = 0;            ///< records whose text or number is another than that of the one before
+  std::int64_t newest = 0;             ///< the place of the record that first had the last one of `values`
+  double mean_length = 0;              ///< of texts, in bytes
+  bool is_dialogue = false;            ///< mappings of lists have `role` or `from`
+  bool has_answer = false;             ///< one of those mappings is of an assistant
+  std::vector<std::string> keys = {};  ///< of the first mapping, where all its values are texts
+  bool has_bounds = false;             ///< texts of lists begin with `B-` or `I-`, or are `O`
 
   static constexpr std::size_t kValuesMax = 200;
 

@@ -167,6 +167,11 @@ class Drafting {
     const auto paths = local_files();
     if (!paths) return false;
     if (take_plain_text(*paths)) return true;
+    if (is_table_of_tabs(paths->front())) {
+      return fail(session_,
+                  {paths->front() + " has columns between tabs, and no empty line that ends a sentence of words",
+                   "of a table: name it FILE.tsv; of words with tags: write an empty line behind each sentence"});
+    }
     if (const auto whole = object_over_lines(paths->front())) {
       auto why = why_unread(facts_of({*whole}), request_.model);
       if (!why)
@@ -181,7 +186,9 @@ class Drafting {
       session_.exit_code = core::kExitUsage;
       return false;
     }
-    auto task = choose_task(facts_of(*records), request_, ask_on_terminal);
+    const auto fields = facts_of(*records);
+    if (const auto why = why_no_names(paths->front(), fields)) return fail(session_, *why);
+    auto task = choose_task(fields, request_, ask_on_terminal);
     if (!task) return fail(session_, {flags_.data + ": " + task.failure().message, task.failure().hint});
     draft_.task = std::move(task.value());
     draft_.records = std::ssize(*records);
@@ -203,7 +210,8 @@ class Drafting {
   bool take_plain_text(const std::vector<std::string>& paths) {
     const auto& wanted = request_.wanted;
     const bool fits = !wanted || *wanted == Task::Kind::kText || *wanted == Task::Kind::kMaskedText;
-    if (!fits || !request_.columns.empty() || request_.model == TaskRequest::Model::kEncoderDecoder) return false;
+    if (!fits || !request_.columns.empty()) return false;
+    if (request_.model == TaskRequest::Model::kEncoderDecoder && !wanted) return false;
     if (!std::all_of(paths.begin(), paths.end(), is_plain_text)) return false;
     const bool is_encoder = request_.model == TaskRequest::Model::kEncoder;
     draft_.task = {.kind = is_encoder ? Task::Kind::kMaskedText : Task::Kind::kText, .of = "plain text"};

@@ -37,4 +37,15 @@ bool is_plain_text(const std::string& path) {
   return columns > 0 && !(has_columns && has_end && columns > 1);
 }
 
+bool is_table_of_tabs(const std::string& path) {
+  std::ifstream file(path);
+  if (!path.ends_with(".txt") || !file) return false;
+  std::string line;
+  int lines = 0;
+  for (; lines < kLinesMax && std::getline(file, line); ++lines) {
+    if (line.find('\t') == std::string::npos) return false;
+  }
+  return lines > 1;
+}
+
 }  // namespace runner::cli

@@ -13,6 +13,7 @@ namespace {
 using Kind = Task::Kind;
 
 constexpr double kEncoderDecoderRate = 1e-4;  ///< T5 learns little at the rates of decoders
+constexpr std::int64_t kCutWindow = 568;      ///< tokens of which 512 are left to read, as T5 was trained
 constexpr std::int64_t kHeldOutMin = 20;      ///< records, of which a twentieth is one
 
 /// What goes by the task.
@@ -99,8 +100,11 @@ std::string set_text(const RecipeDraft& draft, const std::vector<std::string>& p
             "}";
   }
   if (!draft.chat_format.empty()) text += ", chat_format: " + draft.chat_format;
-  if (draft.is_plain_text) text += ", max_seq_len: " + std::to_string(draft.window);
-  if (draft.task.kind == Kind::kText && !draft.is_plain_text) text += ", packing: true";
+  const bool is_cut = draft.task.kind == Kind::kText && draft.is_encoder_decoder;
+  const std::int64_t window = is_cut ? std::min(draft.window, kCutWindow) : draft.window;
+  if (draft.is_plain_text || is_cut) text += ", max_seq_len: " + std::to_string(window);
+  if (is_cut) text += ", transforms: [{type: span_corruption}]";
+  if (draft.task.kind == Kind::kText && !draft.is_plain_text && !is_cut) text += ", packing: true";
   if (draft.task.kind == Kind::kMaskedText) text += ", transforms: [{type: mask_tokens}]";
   return text + "}";
 }

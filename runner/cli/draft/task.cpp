@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -97,9 +98,9 @@ class Chooser {
     if (failure_) return *failure_;
     if (!request_.wanted) {
       found = preferences();
-      for (const auto look :
-           {&Chooser::answers, &Chooser::choices, &Chooser::vectors, &Chooser::feedback, &Chooser::chat, &Chooser::tags,
-            &Chooser::instruction, &Chooser::labelled, &Chooser::completion, &Chooser::unclear, &Chooser::text}) {
+      for (const auto look : {&Chooser::answers, &Chooser::choices, &Chooser::vectors, &Chooser::feedback,
+                              &Chooser::chat, &Chooser::tags, &Chooser::instruction, &Chooser::switches,
+                              &Chooser::labelled, &Chooser::completion, &Chooser::unclear, &Chooser::text}) {
         if (!found && !failure_) found = (this->*look)();
       }
     } else {
@@ -144,10 +145,10 @@ class Chooser {
         if (!is_of_encoders(task.kind)) return task;
         return Failure{of + "is a decoder, which has no such head", "name an encoder, such as a BERT"};
       case TaskRequest::Model::kEncoderDecoder:
-        if (task.kind == Kind::kCompletion) return task;
-        return Failure{
-            of + "writes a text of another, as T5",
-            "name records of a text and what is to be written of it: --columns prompt=FIELD,completion=FIELD"};
+        if (task.kind == Kind::kCompletion || request_.wanted == Kind::kText) return task;
+        return Failure{of + "writes a text of another, as T5",
+                       "name records of a text and what is to be written of it, --columns "
+                       "prompt=FIELD,completion=FIELD; or learn spans that are cut out of texts, --task text"};
       case TaskRequest::Model::kEncoder: break;
     }
     if (task.kind == Kind::kText) task.kind = Kind::kMaskedText;
@@ -191,6 +192,12 @@ class Chooser {
       if (at != fields_.end()) field = &*at;
     }
     if (field == nullptr || field->mapping_lists == 0) return std::nullopt;
+    if (!field->has_answer) {
+      failure_ = Failure{"no conversation of " + core::quote(field->name) +
+                             " has an answer of an assistant, which is what a model learns",
+                         "name a file with answers; `roux generate` writes those of a model"};
+      return std::nullopt;
+    }
     Task task{.kind = Kind::kChat};
     read(task, "messages", *field, field->name == "messages" || field->name == "conversations");
     return task;
@@ -298,6 +305,22 @@ class Chooser {
     return task;
   }
 
+  /// Several fields of 0 and 1, as of one text with several classes; a record has them as one label.
+  Found switches() {
+    std::vector<std::string> names;
+    for (const FieldFacts& one : fields_) {
+      if (std::ranges::find(kSureLabels, one.name) != kSureLabels.end()) return std::nullopt;
+      if (one.all(one.switches) || (one.all(one.whole + one.texts) && one.values == std::set<std::string>{"0", "1"}))
+        names.push_back(one.name);
+    }
+    if (names.size() < 2 || !request_.columns.empty() || completion()) return std::nullopt;
+    failure_ = Failure{core::joined(names) + " are 0 or 1 each, and a record has one label",
+                       "name one, --columns label=" + names.front() +
+                           ", or none, --task text; or write all as a list: label: [0, 1" +
+                           (names.size() > 2 ? ", ...]" : "]")};
+    return std::nullopt;
+  }
+
   Found labelled() {
     const FieldFacts* label = field_of("label", kLabelNames);
     if (label == nullptr && request_.wanted) {
@@ -392,10 +415,26 @@ class Chooser {
 
   Found text() {
     const FieldFacts* field = text_field(nullptr);
+    if (field == nullptr && failure_) failure_ = two_texts().value_or(*failure_);
     if (field == nullptr) return std::nullopt;
     Task task{.kind = Kind::kText};
     read(task, "text", *field);
     return task;
+  }
+
+  /// Where records have two texts under names that say nothing, such as those of languages.
+  std::optional<Failure> two_texts() const {
+    std::vector<std::string> names;
+    for (const FieldFacts& one : fields_) {
+      if (one.all(one.texts)) names.push_back(one.name);
+    }
+    if (names.size() != 2 || is_encoder() || request_.wanted) return std::nullopt;
+    const std::string both = "--columns prompt=" + names[0] + ",completion=" + names[1];
+    if (request_.model == TaskRequest::Model::kEncoderDecoder)
+      return Failure{"which field is read and which is written of it cannot be told: " + core::joined(names),
+                     "name them: " + both};
+    return Failure{"whether one field is written of the other cannot be told: " + core::joined(names),
+                   "name both, " + both + ", or the one that is learnt, --columns text=" + names[0]};
   }
 
   /// The only field that can be one, or the one that is chosen. Null: there is none; or a failure was kept.

@@ -1,5 +1,8 @@
 #include "runner/cli/draft/wrong_records.h"
 
+#include <algorithm>
+
+#include "runner/core/scalar.h"
 #include "runner/core/text/text.h"
 #include "runner/core/text/utf8.h"
 
@@ -41,6 +44,14 @@ std::optional<Failure> why_unread(const std::vector<FieldFacts>& fields, TaskReq
     return Failure{"\"choices\" is an object, and a record has question, a list choices and the number of one, label",
                    by_jq("{question, choices: .choices.text, label: (.answerKey as $k | .choices.label | index($k))}")};
   }
+  if (const FieldFacts* both = field("translation"); is_object(both) && both->keys.size() == 2) {
+    const bool is_encoder = model == TaskRequest::Model::kEncoder;
+    const std::string first = is_encoder ? "anchor" : "prompt", second = is_encoder ? "positive" : "completion";
+    return Failure{"\"translation\" is an object of " + core::quote(both->keys[0]) + " and " +
+                       core::quote(both->keys[1]) + ", and a record has " + first + " and " + second,
+                   by_jq("{" + first + ": .translation[" + core::quote(both->keys[0]) + "], " + second +
+                         ": .translation[" + core::quote(both->keys[1]) + "]}")};
+  }
   const bool has_answers = field("question") != nullptr && is_object(field("answers"));
   if (has_answers && model != TaskRequest::Model::kEncoder) {
     return Failure{
@@ -51,6 +62,19 @@ std::optional<Failure> why_unread(const std::vector<FieldFacts>& fields, TaskReq
             "; or name an encoder"};
   }
   return std::nullopt;
+}
+
+std::optional<Failure> why_no_names(const std::string& path, const std::vector<FieldFacts>& fields) {
+  if (!path.ends_with(".csv") && !path.ends_with(".tsv")) return std::nullopt;
+  const auto at = std::ranges::find_if(fields, [](const FieldFacts& one) {
+    const auto read = core::resolve_scalar(one.name);
+    return read.ok() && read.value().is_number();
+  });
+  constexpr std::size_t kNameMax = 30;
+  const bool has_text = std::ranges::any_of(fields, [](const FieldFacts& one) { return one.name.size() > kNameMax; });
+  if (at == fields.end() || !has_text) return std::nullopt;
+  return Failure{path + " has " + core::quote(at->name) + " in its first row, which names the columns",
+                 "write such a row: text,label"};
 }
 
 std::optional<Failure> why_no_label(const FieldFacts& label) {

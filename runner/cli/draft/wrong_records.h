@@ -16,4 +16,7 @@ std::optional<core::Failure> why_unread(const std::vector<FieldFacts>& fields, T
 /// Why this field does not tell classes or values; nothing where it may.
 std::optional<core::Failure> why_no_label(const FieldFacts& label);
 
+/// Why a table has no names of its columns: the first row, which is to have them, has a text and a number.
+std::optional<core::Failure> why_no_names(const std::string& path, const std::vector<FieldFacts>& fields);
+
 }  // namespace runner::cli

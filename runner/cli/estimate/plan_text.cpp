@@ -98,7 +98,7 @@ std::string training_text(const engine::Plan& plan) {
     if (plan.steps_per_epoch > 0) {
       text += format("%.2f epochs of %s, ", plan.epochs, steps_text(plan.steps_per_epoch).c_str());
     }
-    text += count(plan.samples) + " samples";
+    text += count(plan.samples) + (plan.samples == 1 ? " sample" : " samples");
     text += plan.tokens > 0 ? ", " + count(plan.tokens) + " tokens\n" : "\n";
   } else {
     text += format("  %-14s until max_time", "length");

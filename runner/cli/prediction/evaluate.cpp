@@ -140,9 +140,9 @@ std::optional<Prepared> prepare(Session& session, EvalFlags& flags) {
 
 /// `160 samples`, or `16 of 160 samples: eval.max_batches is 1` if only a part was read.
 std::string samples_text(const engine::SamplesRead& read) {
-  if (read.samples >= read.of_set) return std::to_string(read.samples) + " samples";
-  return std::to_string(read.samples) + " of " + std::to_string(read.of_set) + " samples: eval.max_batches is " +
-         std::to_string(read.max_batches.value_or(0));
+  if (read.samples >= read.of_set) return core::counted(read.samples, "sample", "samples");
+  return std::to_string(read.samples) + " of " + core::counted(read.of_set, "sample", "samples") +
+         ": eval.max_batches is " + std::to_string(read.max_batches.value_or(0));
 }
 
 void print(const engine::Evaluation& found, bool json) {

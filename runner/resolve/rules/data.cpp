@@ -1,6 +1,7 @@
 #include "runner/resolve/rules/rules.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <optional>
 #include <string_view>
@@ -272,7 +273,15 @@ bool holds_texts(const Node& set) {
   return word == "jsonl" || word == "text" || word == "text_lines" || word == "tokens";
 }
 
-/// What a model does in place of telling masked tokens.
+/// A transform that makes labels, and the head that learns them.
+struct MadeLabels {
+  const char *transform, *head, *what;
+};
+constexpr std::array kMadeLabels = {
+    MadeLabels{"mask_tokens", pretrained::kMaskedLm, " asks for tokens that it has masked, and "},
+    MadeLabels{"span_corruption", pretrained::kSeq2SeqLm, " asks for a text that a decoder writes of another, and "}};
+
+/// What a model does in place of it.
 std::string head_text(const Node& model, const std::string& head) {
   const Node* type = model.is_mapping() ? model.find("type") : nullptr;
   if (head.empty()) return "model " + (type != nullptr ? type->scalar_text() : "") + " has no head for them";
@@ -314,12 +323,13 @@ void transforms(SettledTree& tree) {
       tree.error_at(transforms->items()[1].location(),
                     name + " masks tokens twice, and what the first one asks for is lost", "keep one of them");
     }
-    if (tells_masked) continue;
     for (const Node& one : transforms->items()) {
       const Node* type = one.is_mapping() ? one.find("type") : nullptr;
-      if (type == nullptr || !type->is_string() || type->as_string() != "mask_tokens") continue;
-      tree.error_at(one.location(), "mask_tokens asks for tokens that it has masked, and " + head_text(*model, head),
-                    "use a model with head: masked_lm, or remove transforms");
+      for (const MadeLabels& made : kMadeLabels) {
+        if (type == nullptr || !type->is_string() || type->as_string() != made.transform || head == made.head) continue;
+        tree.error_at(one.location(), std::string(made.transform) + made.what + head_text(*model, head),
+                      std::string("use a model with head: ") + made.head + ", or remove transforms");
+      }
     }
   }
 }

@@ -37,7 +37,8 @@ LabelKind label_kind(const resolve::Recipe& recipe) {
 
 LabelKind label_kind(const resolve::Recipe& recipe, const core::Node& block) {
   const LabelKind kind = label_kind(recipe);
-  return kind == LabelKind::kMasked && has_transforms(block) ? LabelKind::kUnmasked : kind;
+  const bool may_be_made = kind == LabelKind::kMasked || kind == LabelKind::kWritten;
+  return may_be_made && has_transforms(block) ? LabelKind::kUnmasked : kind;
 }
 
 components::data::DecoderIds decoder_ids(const resolve::Recipe& recipe) {

@@ -10,7 +10,7 @@ namespace runner::train {
 
 /// What the labels of the recipe's data are to its loss and its model's head.
 components::data::LabelKind label_kind(const resolve::Recipe& recipe);
-/// The same of the set with this block: ids of which its transforms mask some.
+/// The same of the set with this block: ids of which its transforms make the labels.
 components::data::LabelKind label_kind(const resolve::Recipe& recipe, const core::Node& block);
 
 /// How the decoder of a model with one reads what it is to write.

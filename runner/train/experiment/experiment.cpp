@@ -115,7 +115,7 @@ void build_data(Experiment& experiment, const BuildOptions& options, Diagnostics
     inputs.model_classes = model_classes;
     auto set = components::data::build(block, inputs);
     if (name == "train") train = set;
-    return with_transforms(std::move(set), name, block, tokenizer, seed, diagnostics);
+    return with_transforms(std::move(set), inputs);
   };
   for (const auto& [name, block] : data) {
     if (name == "train") experiment.train_data = build(name, block);
@@ -312,12 +312,13 @@ void settle_lengths(Experiment& experiment, Diagnostics& diagnostics) {
                                                   .even = dealt.even,
                                                   .cuts_last_round = dealt.cuts_last_round})
                                    .samples_per_epoch;
+  const std::string what_is_read = loader.num_samples ? "loader.num_samples is " + std::to_string(size)
+                                                      : "data.train has " + core::counted(size, "sample", "samples");
   if (samples == 0) {
     const core::Location& location = recipe.location("training.micro_batch_size");
     diagnostics.error(
         location.known() ? location : recipe.location("training"),
-        std::string(loader.num_samples ? "loader.num_samples is " : "data.train has ") + std::to_string(size) +
-            (loader.num_samples ? "" : " samples") + ", fewer than one micro-batch of " + std::to_string(micro) +
+        what_is_read + ", fewer than one micro-batch of " + std::to_string(micro) +
             (dealt.even && processes > 1 ? " for each of " + std::to_string(processes) + " processes" : "") +
             ", and loader.drop_last drops it",
         "use a smaller micro_batch_size, or `loader: {drop_last: false}`");
@@ -325,9 +326,7 @@ void settle_lengths(Experiment& experiment, Diagnostics& diagnostics) {
   }
   if (micro > size / window) {
     diagnostics.warning(recipe.location("training"),
-                        "the batch of a step is " + std::to_string(micro * window) + ", but " +
-                            (loader.num_samples ? "loader.num_samples is " : "data.train has ") + std::to_string(size) +
-                            (loader.num_samples ? "" : " samples"),
+                        "the batch of a step is " + std::to_string(micro * window) + ", but " + what_is_read,
                         "use a smaller training.global_batch_size or micro_batch_size");
   }
   experiment.shape = {samples, micro, window, recipe.accumulation->sync_with_dataloader,

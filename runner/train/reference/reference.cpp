@@ -4,6 +4,7 @@
 
 #include <ATen/ops/cat.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/isfinite.h>
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
@@ -216,9 +217,22 @@ class Preparation {
     if (built_ != nullptr) return;
     core::Diagnostics diagnostics;
     built_ = build_reference_model(experiment_, /*on_meta=*/false, diagnostics);
-    if (built_ != nullptr) return;
+    if (built_ != nullptr) return refuse_not_finite();
     const core::Diagnostic& first = diagnostics.all().front();
     throw core::RunError("the reference model: " + first.message, first.hint, core::kExitUsage);
+  }
+
+  /// What it says would be no number, and the loss of each step neither.
+  void refuse_not_finite() const {
+    for (const components::NamedTensor& parameter : built_->model->parameters()) {
+      if (at::isfinite(parameter.tensor).all().item<bool>()) continue;
+      const auto& teacher = experiment_.recipe.teacher;
+      throw core::RunError("the reference model: " + parameter.name + (teacher ? " of " + teacher->init_from : "") +
+                               " has numbers that are not finite",
+                           teacher ? "name another folder, or export the teacher from an earlier checkpoint"
+                                   : "begin with other weights",
+                           core::kExitUsage);
+    }
   }
 
   /// On rank 0. Nothing: they are to be computed.

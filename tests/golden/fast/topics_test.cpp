@@ -32,7 +32,8 @@ const std::set<std::string> kRead = {"batch_sampler_shard",
                                      "quantisation",
                                      "regret",
                                      "sizes",
-                                     "texts"};
+                                     "texts",
+                                     "tokenizers"};
 
 }  // namespace
 

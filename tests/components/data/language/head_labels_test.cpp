@@ -266,6 +266,7 @@ TEST_CASE("a wrong label or field is told with what the record has", "[data][jso
   const auto said = problem_of("{\"txt\": \"of\", \"quality\": 1}\n", one);
   CHECK(says(said, "a.jsonl:1"));
   CHECK(says(said, "the text is missing: its fields are \"txt\", \"quality\""));
+  CHECK(says(problem_of("{\"sentence1\": \"we\", \"sentence2\": null, \"label\": 1}\n", one), "sentence2 is null"));
   CHECK(says(said, "name the field: columns: {text: FIELD}"));
   CHECK(says(problem_of("{\"text\": \"of\", \"quality\": 1}\n", one), "the label is missing: its fields are"));
   CHECK(says(problem_of("{\"text\": \"of\", \"label\": 0.5}\n", one), "the number of a class has no fraction"));

@@ -219,11 +219,19 @@ TEST_CASE("a wrong field of several texts is told with what the record has", "[d
   const std::string question = R"({"question": "of", "context": "we the people", "answers": )";
   CHECK(says(problem_of("{\"question\": \"of\"}\n", kSpans), "context is missing: its fields are \"question\""));
   CHECK(says(problem_of(question + "null}\n", kSpans), "answers is missing"));
-  CHECK(says(problem_of(question + "[\"we\"]}\n", kSpans), "answers does not have as many text as answer_start"));
+  CHECK(says(problem_of(question + "[\"we\"]}\n", kSpans), "answers is [\"we\"], not an object"));
   CHECK(says(problem_of(question + R"({"text": ["people"], "answer_start": [9]}})"
                                    "\n",
                         kSpans),
              "answers.text[0] is not within the context: answer_start 9, of 13 characters"));
+  CHECK(says(problem_of(question + R"({"text": ["we"], "answer_start": []}})"
+                                   "\n",
+                        kSpans),
+             "answers does not have as many text as answer_start"));
+  CHECK(says(problem_of(question + R"({"text": ["she"], "answer_start": [3]}})"
+                                   "\n",
+                        kSpans),
+             "answers.text[0] is \"she\", which the context does not have"));
   CHECK(says(problem_of(question + R"({"text": [], "answer_start": []}})"
                                    "\n",
                         kSpans, ", max_seq_len: 6, stride: 2"),

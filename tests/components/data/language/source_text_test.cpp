@@ -93,7 +93,8 @@ TEST_CASE("a source and what is written of it are cut to lengths of their own", 
 TEST_CASE("what a model with an encoder cannot write is refused", "[data][source]") {
   CHECK(problem_of("{\"source\": [{\"role\": \"user\", \"content\": \"the\"}], \"target\": \"a\"}\n", "") ==
         "data.yaml:1:21: error: a.jsonl:1: not a text with another one that the model writes of it\n"
-        "  hint: name their fields: columns: {prompt: FIELD, completion: FIELD}\n");
+        "  hint: name their fields: columns: {prompt: FIELD, completion: FIELD}; of plain texts transforms: [{type: "
+        "span_corruption}] makes both\n");
   for (const char* key : {"loss_on: all", "train_on_eos: last", "train_on_thinking: false", "chat_format: chatml",
                           "streaming: true", "packing: true"}) {
     const std::string name = std::string(key).substr(0, std::string(key).find(':'));
@@ -105,11 +106,9 @@ TEST_CASE("what a model with an encoder cannot write is refused", "[data][source
   }
   const Folder folder(kRecords);
   const auto without = tests::build_data(block(", max_target_len: 4"));
-  CHECK(
-      without.messages ==
-      "data.yaml:1:140: error: data.train.max_target_len is set, but the model has no decoder that reads a text of its "
-      "own\n"
-      "  hint: remove it: max_seq_len is of prompt and completion together\n");
+  CHECK(without.messages ==
+        "data.yaml:1:140: error: data.train.max_target_len is set, but a record is one text here\n"
+        "  hint: remove it: max_seq_len is of the whole text, of prompt and completion together\n");
 }
 
 TEST_CASE("labels of ids are what a decoder writes of them", "[data][ids][source]") {

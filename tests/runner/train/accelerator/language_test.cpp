@@ -32,7 +32,7 @@ class Place {
   Place() {
     std::string ids, masked, padded, holes, chat, pairs, labelled, classes, values, tags, digits, digit_records,
         written, sums;
-    std::string pairs_of_ids, scores, choices, spans;
+    std::string pairs_of_ids, scores, choices, spans, words, word_records;
     for (int i = 0; i < 24; ++i) {
       const std::string number = std::to_string(i);
       std::string row;
@@ -40,6 +40,11 @@ class Place {
       ids += "{\"input_ids\": [" + row + "]}\n";
       std::string numbers;
       for (int j = 0; j < 3 + i * 5 % 11; ++j) numbers += (j > 0 ? " " : "") + std::to_string((i * 7 + j * 3) % 40);
+      const char* const kWords[] = {"one", "two", "three", "four", "five", "hundred", "and"};
+      std::string line;
+      for (int j = 0; j < 3 + i * 5 % 8; ++j) line += (j > 0 ? " " : "") + std::string(kWords[(i * 3 + j * 5) % 7]);
+      words += line + "\n";
+      word_records += "{\"text\": \"" + line + "\"}\n";
       digits += numbers + "\n";
       digit_records += "{\"text\": \"" + numbers + "\"}\n";
       std::string labels;
@@ -101,6 +106,8 @@ class Place {
     write("vocab.txt", pieces);
     write("digits.txt", digits);
     write("digits.jsonl", digit_records);
+    write("words.txt", words);
+    write("words.jsonl", word_records);
   }
   void write(const std::string& name, const std::string& text) const {
     core::write_file_atomic(folder_ / name, text).value();
@@ -187,6 +194,24 @@ TEST_CASE("texts that are masked while they are read train on another device", "
                            "\ntokenizer: {type: file, path: DIR/vocab.txt}\nloss: cross_entropy\ndata: {train: " +
                            block + ", val: " + block + "}"});
     }
+  }
+  check_all(cases);
+}
+
+TEST_CASE("texts that spans are cut out of while they are read train on another device", "[.][accelerator]") {
+  std::vector<Case> cases;
+  for (const char* set : {"type: jsonl, path: DIR/words.jsonl", "type: text_lines, path: DIR/words.txt",
+                          "type: text, path: DIR/words.txt"}) {
+    const std::string block = "{" + std::string(set) + ", max_seq_len: 12, transforms: " +
+                              "[{type: span_corruption, noise_density: 0.3, mean_noise_span_length: 2}]}";
+    const std::string recipe =
+        "model: {type: transformers, head: seq2seq_lm, config: {model_type: t5, vocab_size: 48, d_model: 16, d_kv: 4, "
+        "d_ff: 24, num_layers: 1, num_heads: 2, dropout_rate: 0.0, decoder_start_token_id: 0}}\ntokenizer: {type: "
+        "file, path: " +
+        tests::source_dir() + "/recipes/examples/data/numbers}\nloss: cross_entropy\ndata: {train: " + block +
+        ", val: " + block + "}";
+    cases.push_back({set, recipe});
+    cases.push_back({std::string(set) + " in bfloat16", recipe, {"precision=bf16-mixed"}, kLow});
   }
   check_all(cases);
 }

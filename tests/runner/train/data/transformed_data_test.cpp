@@ -5,8 +5,10 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/equal.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -15,6 +17,7 @@
 #include "tests/components/data/building.h"
 #include "tests/support/blocks.h"
 #include "tests/support/folder.h"
+#include "tests/support/paths.h"
 
 namespace runner::train {
 namespace {
@@ -37,21 +40,44 @@ struct Texts {
                " and more\"}\n";
     }
     folder.write("texts.jsonl", texts);
+    const char* words[] = {"one", "two", "three", "four", "five", "hundred", "and"};
+    std::string records, lines;
+    for (int i = 0; i < 40; ++i) {
+      std::string line;
+      for (int j = 0; j < 1 + i * 7 % 10; ++j) line += (j > 0 ? " " : "") + std::string(words[(i * 3 + j * 5) % 7]);
+      records += R"({"text": ")" + line + "\"}\n";
+      lines += line + "\n";
+    }
+    folder.write("numbers.jsonl", records);
+    folder.write("numbers.txt", lines);
   }
 };
+
+/// The set of that block.
+std::shared_ptr<Dataset> changed(const std::string& text) {
+  const core::Node block = tests::block("data", text);
+  core::Diagnostics diagnostics;
+  components::data::Inputs inputs{.name = "train", .block = block, .diagnostics = diagnostics, .seed = 5};
+  inputs.decoder = {.start = 7, .padding = 0};
+  auto set = with_transforms(tests::good_data(text, {.labels = LabelKind::kUnmasked}), inputs);
+  INFO(core::render(diagnostics));
+  REQUIRE(set != nullptr);
+  return set;
+}
+
+/// Texts of the words of numbers, of which spans are cut out.
+std::shared_ptr<Dataset> cut(const std::string& type_and_path, const std::string& keys = "") {
+  const std::string tokenizer = tests::source_dir() + "/recipes/examples/data/numbers";
+  return changed("{" + type_and_path + ", tokenizer: {type: file, path: " + tokenizer + "}, max_seq_len: 12" + keys +
+                 ", transforms: [{type: span_corruption, noise_density: 0.3, mean_noise_span_length: 2}]}");
+}
 
 std::shared_ptr<Dataset> masked(const std::string& keys = "",
                                 const std::string& transforms = "[{type: mask_tokens, probability: 0.5}]") {
   const std::string text =
       "{type: jsonl, path: texts.jsonl, tokenizer: {type: file, path: vocab.txt}, max_seq_len: 32" + keys +
       ", transforms: " + transforms + "}";
-  const core::Node node = tests::block("data", text);
-  core::Diagnostics diagnostics;
-  auto set =
-      with_transforms(tests::good_data(text, {.labels = LabelKind::kUnmasked}), "train", node, nullptr, 5, diagnostics);
-  INFO(core::render(diagnostics));
-  REQUIRE(set != nullptr);
-  return set;
+  return changed(text);
 }
 
 Loader::Options options_of(int workers, int rank = 0, int ranks = 1) {
@@ -92,11 +118,14 @@ at::Tensor unmasked(const TensorMap& batch) {
 
 }  // namespace
 
-TEST_CASE("masks do not depend on workers, processes, batches or where a training resumes", "[train][transform]") {
+TEST_CASE("transforms do not depend on workers, processes, batches or where a training resumes", "[train][transform]") {
   const Texts texts;
-  for (const char* keys : {"", ", packing: true", ", streaming: true, shuffle_buffer: 10"}) {
-    INFO(keys);
-    const auto data = masked(keys);
+  const std::string records = "type: jsonl, path: numbers.jsonl";
+  for (const auto& data :
+       {masked(), masked(", packing: true"), masked(", streaming: true, shuffle_buffer: 10"), cut(records),
+        cut(records, ", pad_to_multiple_of: 4"), cut(records, ", streaming: true, shuffle_buffer: 10"),
+        cut("type: text_lines, path: numbers.txt"), cut("type: text, path: numbers.txt")}) {
+    INFO(data->describe());
     Loader alone(*data, options_of(0));
     const std::vector<TensorMap> wanted = read_many(alone, 30);  // some epochs
     for (const int ranks : {1, 2}) {
@@ -155,6 +184,51 @@ TEST_CASE("each epoch masks other ids, and what is read by index is the first ep
   TensorMap by_index;
   data->fetch(std::vector<std::int64_t>{0, 1, 2}, by_index);
   CHECK(same(by_index, first[0]));
+}
+
+TEST_CASE("batches of texts with spans cut out have the lengths of what is left", "[train][transform]") {
+  const Texts texts;
+  const auto data = cut("type: jsonl, path: numbers.jsonl");
+  const auto wide = cut("type: jsonl, path: numbers.jsonl", ", pad_to_multiple_of: 8");
+  CHECK(wide->signature().at(components::kInput).max_length % 8 == 0);
+  CHECK(data->tokens_per_sample() == 0);
+  TensorMap all, aligned;
+  std::vector<std::int64_t> indices(40);
+  std::iota(indices.begin(), indices.end(), 0);
+  data->fetch(indices, all);
+  wide->fetch(indices, aligned);
+  CHECK(aligned.at(components::kInput).size(1) % 8 == 0);
+  CHECK(aligned.at(components::kTarget).size(1) % 8 == 0);
+  std::int64_t longest = 0, longest_target = 0;
+  for (const std::int64_t i : indices) {
+    INFO(i);
+    const at::Tensor source = all.at(components::kInput)[i], target = all.at(components::kTarget)[i];
+    const std::int64_t own = all.at(components::kAttentionMask)[i].sum().item<std::int64_t>();
+    const std::int64_t written = target.ne(components::kPadTarget).sum().item<std::int64_t>();
+    longest = std::max(longest, own);
+    longest_target = std::max(longest_target, written);
+    CHECK(source[own - 1].item<std::int64_t>() == 1);      // </s>
+    CHECK(target[written - 1].item<std::int64_t>() == 1);  // behind it nothing counts
+    CHECK(all.at(components::kDecoderInput)[i][0].item<std::int64_t>() == 7);
+    CHECK(data->length_of(i) >= std::max(own, written));
+    CHECK(data->predicted_positions(i) == written);
+    const auto parts = data->parts_of(i);
+    REQUIRE(parts.size() == 1);
+    CHECK(parts[0].length == own);
+    CHECK(parts[0].record->number == i + 1);
+  }
+  CHECK(all.at(components::kInput).size(1) == longest);
+  CHECK(all.at(components::kTarget).size(1) == longest_target);
+  // Rows of one length stay of one length.
+  const auto rows = cut("type: text, path: numbers.txt");
+  CHECK_FALSE(rows->signature().padded());
+  CHECK(rows->signature().find(components::kAttentionMask) == nullptr);
+  TensorMap row;
+  rows->fetch(std::vector<std::int64_t>{0, 3}, row);
+  for (const components::TensorSpec& spec : rows->signature().tensors) {
+    CHECK(row.at(spec.name).size(1) == spec.max_length);
+  }
+  CHECK(rows->tokens_per_sample() == row.at(components::kTarget).size(1));
 }
 
 TEST_CASE("transforms follow one another, and a sample that is read twice in an epoch is masked twice",
