@@ -175,6 +175,25 @@ struct Dots {
   std::int64_t rows, columns, depth;
 };
 
+/// The same of rows of b in 4 bits: blocks of numbers with a scale each, which stand for `values[code] * scale`,
+/// rounded to T. The bits are those of dots() of these.
+///
+/// codes   two in a byte, the first one in its upper half; a row every `depth / 2` bytes
+/// scales  a row every `depth / kBlock`
+/// values  [16]
+/// depth   a multiple of kBlock
+template <typename T>
+struct CodedDots {
+  static constexpr std::int64_t kBlock = 64;
+  const T* a;
+  std::int64_t a_row;
+  const std::uint8_t* codes;
+  const float *scales, *values;
+  float* c;
+  std::int64_t c_row;
+  std::int64_t rows, columns, depth;
+};
+
 /// The kernels for rows of type T (float or Bf16), compiled for what this processor has.
 template <typename T>
 struct TransformerKernels {
@@ -218,6 +237,7 @@ struct TransformerKernels {
   void (*raise)(const T* from, float* to, std::int64_t size);
 
   void (*dots)(const Dots<T>&);
+  void (*coded_dots)(const CodedDots<T>&);  ///< null: this processor has none that is worth it
 };
 
 template <typename T>

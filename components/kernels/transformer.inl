@@ -5,6 +5,8 @@
 #include "components/kernels/dots.inl"  // written in packs
 #include "components/kernels/drop.inl"
 
+#include "components/kernels/coded_dots.inl"  // written in dots
+
 namespace components::kernels {
 namespace ROUX_LEVEL {
 namespace {
@@ -527,7 +529,8 @@ constexpr TransformerKernels<T> kernels_for() {
           &sum_rows<T>,
           &lower<T>,
           &raise<T>,
-          &dots<T>};
+          &dots<T>,
+          kCodedDots<T>};
 }
 
 }  // namespace

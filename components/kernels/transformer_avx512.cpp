@@ -9,6 +9,7 @@
 
 // After the headers: what they define is shared with code for every processor.
 #if defined(__x86_64__)
+#include <immintrin.h>
 #pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,prefer-vector-width=512")
 #endif
 #define ROUX_LANES 16

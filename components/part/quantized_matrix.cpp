@@ -16,6 +16,7 @@
 
 #include "components/kernels/block_codes.h"
 #include "components/kernels/four_bit.h"
+#include "components/kernels/int8_dots.h"
 #include "components/ops/torch_bridge.h"
 #include "components/quantization/blockwise.h"
 #include "components/quantization/int8_rows.h"
@@ -28,6 +29,7 @@ namespace {
 using kernels::Bf16;
 using kernels::data;
 using quantization::kBlockOfFourBits;
+static_assert(kernels::CodedDots<float>::kBlock == quantization::kBlockOfFourBits);
 using quantization::table_of;
 using runner::pretrained::PackedWeight;
 
@@ -127,6 +129,15 @@ class FourBits final : public QuantizedMatrix {
   void read(std::int64_t first, std::int64_t count, float* out) const override { read_as(first, count, out); }
   void read(std::int64_t first, std::int64_t count, Bf16* out) const override { read_as(first, count, out); }
 
+  bool multiply(const float* x, std::int64_t n, std::int64_t first, std::int64_t count, float* y,
+                std::int64_t y_row) const override {
+    return multiply_as(x, n, first, count, y, y_row);
+  }
+  bool multiply(const Bf16* x, std::int64_t n, std::int64_t first, std::int64_t count, float* y,
+                std::int64_t y_row) const override {
+    return multiply_as(x, n, first, count, y, y_row);
+  }
+
   at::Tensor read_all() const override {
     const at::Device device = codes_.device();
     const at::Tensor table = values_on(table_of(kind_).values.data(), 16, device);
@@ -148,19 +159,39 @@ class FourBits final : public QuantizedMatrix {
   const at::Tensor& scales() const override { return scales_; }
 
  private:
+  /// Of the blocks [first, last); `own` holds them where they are quantised themselves.
+  const float* scales_of(std::int64_t first, std::int64_t last, std::vector<float>& own) const {
+    const float* const scales = scales_.const_data_ptr<float>();
+    if (!scale_codes_.defined()) return scales + first;
+    const auto* const codes = scale_codes_.const_data_ptr<std::uint8_t>();
+    own.resize(static_cast<std::size_t>(last - first));
+    for (std::int64_t i = first; i < last; ++i) {
+      own[static_cast<std::size_t>(i - first)] =
+          kernels::kSignedCodes.values.data()[codes[i]] * scales[i / quantization::kNestedBlock] + offset_;
+    }
+    return own.data();
+  }
+
+  template <typename T>
+  bool multiply_as(const T* x, std::int64_t n, std::int64_t first, std::int64_t count, float* y,
+                   std::int64_t y_row) const {
+    constexpr std::int64_t kFewRows = 12;  // more of them share the work of looking values up once
+    const auto kernel = kernels::transformer<T>().coded_dots;
+    if (kernel == nullptr || n > kFewRows || in_ % kBlockOfFourBits != 0) return false;
+    const std::int64_t blocks = in_ / kBlockOfFourBits;
+    std::vector<float> own;
+    const float* const scales = scales_of(first * blocks, (first + count) * blocks, own);
+    kernel({x, in_, codes_.const_data_ptr<std::uint8_t>() + first * in_ / 2, scales, table_of(kind_).values.data(), y,
+            y_row, n, count, in_});
+    return true;
+  }
+
   template <typename T>
   void read_as(std::int64_t first, std::int64_t count, T* out) const {
     const std::int64_t begin = first * in_, size = count * in_;
     const std::int64_t of_first = begin / kBlockOfFourBits, last = up(begin + size, kBlockOfFourBits);
-    const float* scales = scales_.const_data_ptr<float>() + (scale_codes_.defined() ? 0 : of_first);
     std::vector<float> own;
-    if (scale_codes_.defined()) {
-      const auto* const codes = scale_codes_.const_data_ptr<std::uint8_t>();
-      for (std::int64_t i = of_first; i < last; ++i) {
-        own.push_back(kernels::kSignedCodes.values.data()[codes[i]] * scales[i / quantization::kNestedBlock] + offset_);
-      }
-      scales = own.data();
-    }
+    const float* const scales = scales_of(of_first, last, own);
     kernels::dequantize_four_bit(codes_.const_data_ptr<std::uint8_t>() + of_first * kBlockOfFourBits / 2, scales,
                                  begin - of_first * kBlockOfFourBits, size, kBlockOfFourBits, table_of(kind_), out);
   }
@@ -250,6 +281,48 @@ at::Tensor exact_sums(const at::Tensor& x_NI, const at::Tensor& w_RI) {
 
 }  // namespace
 
+namespace {
+
+constexpr std::int64_t kFewRows = 16;  // of more of them LibTorch's product is faster
+
+/// Of outliers: columns, multiplied as they are.
+at::Tensor with_outliers(const at::Tensor& y_NR, const at::Tensor& x_NI, const QuantizedMatrix& matrix,
+                         const at::Tensor& outliers_K) {
+  const at::Tensor weight_RK =
+      matrix.codes().index_select(1, outliers_K).to(at::kFloat) * (matrix.scales() / kMost).unsqueeze(1);
+  return y_NR + at::matmul(x_NI.to(at::kFloat).index_select(1, outliers_K), weight_RK.t());
+}
+
+/// The same numbers as int8_products() of many rows.
+at::Tensor products_of_few(const at::Tensor& x_NI, const QuantizedMatrix& matrix, double threshold) {
+  const at::Tensor low_NI = x_NI.to(at::kHalf).to(at::kFloat).contiguous();
+  const std::int64_t rows = x_NI.size(0), in = x_NI.size(1), out = matrix.rows();
+  const quantization::Int8Rows x = quantization::quantize_int8_rows(
+      {low_NI.const_data_ptr<float>(), static_cast<std::size_t>(low_NI.numel())}, in, static_cast<float>(threshold));
+  const at::Tensor y_NR = kernels::new_tensor<float>({rows, out});
+  const auto* const codes = matrix.codes().const_data_ptr<std::int8_t>();
+  const auto* const scales = matrix.scales().const_data_ptr<float>();
+  auto* const y = data<float>(y_NR);
+  kernels::parallel_for_rows(out, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
+    const std::int64_t columns = end - begin;
+    std::vector<std::int32_t> sums(static_cast<std::size_t>(rows * columns));
+    kernels::int8_dots({x.numbers_RC.data(), codes + begin * in, sums.data(), columns, rows, columns, in});
+    for (std::int64_t row = 0; row < rows; ++row) {
+      const float absmax = x.absmax_R[static_cast<std::size_t>(row)];
+      for (std::int64_t i = 0; i < columns; ++i) {
+        const auto sum = static_cast<float>(sums[static_cast<std::size_t>(row * columns + i)]);
+        y[row * out + begin + i] = sum * (absmax * scales[begin + i]) / (kMost * kMost);
+      }
+    }
+  });
+  if (x.outliers.empty()) return y_NR;
+  at::Tensor outliers_K = at::empty({std::ssize(x.outliers)}, at::TensorOptions(at::kLong));
+  std::copy(x.outliers.begin(), x.outliers.end(), outliers_K.mutable_data_ptr<std::int64_t>());
+  return with_outliers(y_NR, x_NI, matrix, outliers_K);
+}
+
+}  // namespace
+
 std::unique_ptr<QuantizedMatrix> make_quantized_matrix(const QuantizedForm& form, std::int64_t rows, std::int64_t in,
                                                        bool on_meta) {
   if (form.kind == QuantizedForm::Kind::kInt8) return std::make_unique<EightBits>(rows, in, on_meta);
@@ -257,6 +330,7 @@ std::unique_ptr<QuantizedMatrix> make_quantized_matrix(const QuantizedForm& form
 }
 
 at::Tensor int8_products(const at::Tensor& x_NI, const QuantizedMatrix& matrix, double threshold) {
+  if (x_NI.is_cpu() && x_NI.size(0) <= kFewRows) return products_of_few(x_NI, matrix, threshold);
   // As float16 holds it; what is left out is read as it is.
   const at::Tensor low_NI = x_NI.to(at::kHalf).to(at::kFloat);
   at::Tensor kept_NI = low_NI, outliers_K;
@@ -274,9 +348,7 @@ at::Tensor int8_products(const at::Tensor& x_NI, const QuantizedMatrix& matrix, 
   const at::Tensor by_NR = absmax_N.unsqueeze(1) * matrix.scales().unsqueeze(0);
   at::Tensor y_NR = exact_sums(codes_NI.to(at::kChar), matrix.codes()) * by_NR / (kMost * kMost);
   if (!outliers_K.defined() || outliers_K.numel() == 0) return y_NR;
-  const at::Tensor weight_RK =
-      matrix.codes().index_select(1, outliers_K).to(at::kFloat) * (matrix.scales() / kMost).unsqueeze(1);
-  return y_NR + at::matmul(x_NI.to(at::kFloat).index_select(1, outliers_K), weight_RK.t());
+  return with_outliers(y_NR, x_NI, matrix, outliers_K);
 }
 
 }  // namespace components::part

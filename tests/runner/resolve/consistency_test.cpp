@@ -224,6 +224,14 @@ TEST_CASE("each rule between sections reports what it found", "[recipe][consiste
       {"quantization", "in neither way", kParts + kData + kBatch + "init_from: a\nquantization: {}\n",
        "r.yaml:7:15: error: quantization says neither load_in_4bit nor load_in_8bit\n"
        "  hint: add load_in_4bit: true, or remove quantization\n"},
+      {"placement", "of weights that are drawn", kParts + kData + kBatch + "placement: {}\n",
+       "r.yaml:6:12: error: placement is of trained weights, and init_from names none\n"
+       "  hint: add init_from: a folder of Transformers\n"},
+      {"placement", "of a map and its limits",
+       kParts + kData + kBatch + "init_from: a\nplacement: {device_map: {\"\": cpu}, max_memory: {cpu: 1GB}}\n",
+       "r.yaml:7:53: error: placement.max_memory is for maps that are chosen, and device_map says where each module "
+       "is\n"
+       "  hint: remove it, or write device_map: auto\n"},
       {"weight_tokenizers", "of another model",
        kParts + kData + kBatch + kOtherTokenizer + "init_from: " + kWeights + "\n",
        "r.yaml:6:31: error: the tokenizer is not that of the weights in " + kWeights + ": id 1 is \"!\" in " + kGpt2 +
