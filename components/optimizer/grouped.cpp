@@ -105,11 +105,7 @@ struct GroupedOptimizer::State {
 
 GroupedOptimizer::GroupedOptimizer(std::vector<ParamGroup> groups, double lr, double weight_decay,
                                    std::vector<std::string> buffer_names)
-    : groups_(std::move(groups)),
-      lr_(lr),
-      weight_decay_(weight_decay),
-      buffer_names_(std::move(buffer_names)),
-      skip_(std::make_unique<std::optional<at::Tensor>>()) {
+    : groups_(std::move(groups)), lr_(lr), weight_decay_(weight_decay), buffer_names_(std::move(buffer_names)) {
   for (std::size_t group = 0; group < groups_.size(); ++group) {
     for (const State::Size size : {State::Size::kEmpty, State::Size::kSmall, State::Size::kLarge}) {
       const std::size_t first = states_.size();
@@ -161,14 +157,15 @@ double GroupedOptimizer::weight_decay(std::size_t group) const {
 }
 
 void GroupedOptimizer::skip_if(const at::Tensor& flag) {
-  *skip_ = flag.defined() ? std::optional<at::Tensor>(flag) : std::nullopt;
+  for (const auto& state : states_) {
+    state->skip.reset();
+    if (flag.defined()) state->skip = flag.to(state->parameters.front().device());
+  }
 }
 
 void GroupedOptimizer::step() {
   const at::NoGradGuard no_grad;
   for (const auto& state : states_) {
-    state->skip = *skip_;
-    if (state->skip) state->skip = state->skip->to(state->parameters.front().device());
     if (state->take_gradients() && state->in_step) {
       step_together(*state);
     } else {

@@ -106,8 +106,7 @@ class GroupedOptimizer : public Optimizer {
   bool keeps_rates_ = false;
   std::optional<double> momentum_;
   std::vector<std::string> buffer_names_;
-  std::unique_ptr<std::optional<at::Tensor>> skip_;  // what an update() gets
-  std::vector<std::unique_ptr<State>> states_;       // of each group: its small tensors, then its large ones
+  std::vector<std::unique_ptr<State>> states_;  // of each group: its small tensors, then its large ones
 };
 
 }  // namespace components::optimizer

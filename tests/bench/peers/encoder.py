@@ -1,10 +1,11 @@
-"""Training of a BERT for classes of texts on a CPU: samples/s and losses. One JSON line.
+"""Training of a BERT for classes of texts, or of a T5 for answers, on a CPU: samples/s and losses. One JSON line.
 
 --model FOLDER: a Transformers folder; weights are float32, --dtype bf16 is autocast over them
---ids FILE: lines of {"input_ids": [...], "labels": CLASS}, read in their order, --batch of them a step, padded to the
-            longest of a batch
+--ids FILE: lines of {"input_ids": [...], "labels": CLASS or [...]}, read in their order, --batch of them a step, padded
+            to the longest of a batch
 --accelerate is the stock form, else a plain loop; --fused and --compile are stronger (compile needs a C++ compiler)
---new FOLDER: writes a BERT with random weights there instead, of the shape in --shape, names of BertConfig
+--new FOLDER: writes a model with random weights there instead, of the shape in --shape, names of BertConfig, or of
+              T5Config with `d_model` among them
 Needs transformers.
 """
 import argparse
@@ -12,7 +13,8 @@ import json
 import time
 
 import torch
-from transformers import AutoModelForSequenceClassification, BertConfig, BertForSequenceClassification
+from transformers import (AutoConfig, AutoModelForSeq2SeqLM, AutoModelForSequenceClassification, BertConfig,
+                          BertForSequenceClassification, T5Config, T5ForConditionalGeneration)
 
 from common import emit, quiet, set_threads, summary
 
@@ -30,12 +32,29 @@ def batches(a):
         for i, row in enumerate(some):
             ids[i, :len(row["input_ids"])] = torch.tensor(row["input_ids"])
             mask[i, :len(row["input_ids"])] = 1
-        yield dict(input_ids=ids, attention_mask=mask, labels=torch.tensor([row["labels"] for row in some]))
+        yield dict(input_ids=ids, attention_mask=mask, labels=labels_of(some))
+
+
+def labels_of(rows):
+    if isinstance(rows[0]["labels"], int):
+        return torch.tensor([row["labels"] for row in rows])
+    labels = torch.full((len(rows), max(len(row["labels"]) for row in rows)), -100)
+    for i, row in enumerate(rows):
+        labels[i, :len(row["labels"])] = torch.tensor(row["labels"])
+    return labels
+
+
+def new_model(shape):
+    if "d_model" in shape:
+        return T5ForConditionalGeneration(T5Config(**shape, decoder_start_token_id=0))
+    return BertForSequenceClassification(BertConfig(**shape))
 
 
 def train(a):
     half = a.dtype == "bf16"
-    model = AutoModelForSequenceClassification.from_pretrained(a.model, dtype=torch.float32, attn_implementation="sdpa")
+    two = AutoConfig.from_pretrained(a.model).is_encoder_decoder
+    kind = AutoModelForSeq2SeqLM if two else AutoModelForSequenceClassification
+    model = kind.from_pretrained(a.model, dtype=torch.float32, attn_implementation="sdpa")
     model.train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=a.lr, fused=a.fused or None)
     forward, backward = model, lambda loss: loss.backward()
@@ -83,7 +102,7 @@ def main():
     set_threads(a.threads)
     if a.new:
         torch.manual_seed(0)
-        BertForSequenceClassification(BertConfig(**a.shape)).save_pretrained(a.new)
+        new_model(a.shape).save_pretrained(a.new)
     else:
         train(a)
 
