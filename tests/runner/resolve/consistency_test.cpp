@@ -229,7 +229,7 @@ TEST_CASE("each rule between sections reports what it found", "[recipe][consiste
        "  hint: add init_from: a folder of Transformers\n"},
       {"placement", "of a map and its limits",
        kParts + kData + kBatch + "init_from: a\nplacement: {device_map: {\"\": cpu}, max_memory: {cpu: 1GB}}\n",
-       "r.yaml:7:53: error: placement.max_memory is for maps that are chosen, and device_map says where each module "
+       "r.yaml:7:48: error: placement.max_memory is for maps that are chosen, and device_map says where each module "
        "is\n"
        "  hint: remove it, or write device_map: auto\n"},
       {"weight_tokenizers", "of another model",
