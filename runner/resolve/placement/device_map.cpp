@@ -26,7 +26,7 @@ Items parts_of(const Item& item) {
   for (const ModuleTensor& tensor : item.module->parameters) {
     parts.push_back({joined_name(item.name, tensor.name), nullptr});
   }
-  for (const auto& [name, child] : item.module->children) parts.push_back({joined_name(item.name, name), &child});
+  for (const Module& child : item.module->children) parts.push_back({joined_name(item.name, child.name), &child});
   return parts;
 }
 
@@ -41,7 +41,7 @@ LargestLayer largest_of(Items items, const ModuleBytes& bytes, const std::set<st
     const Item item = items.front();
     if (item.can_be_split(whole)) {
       Items parts;
-      for (const auto& [name, child] : item.module->children) parts.push_back({joined_name(item.name, name), &child});
+      for (const Module& child : item.module->children) parts.push_back({joined_name(item.name, child.name), &child});
       replace(items, 0, std::move(parts));
       continue;
     }
@@ -336,7 +336,7 @@ DeviceBytes balanced_memory(const ModuleTree& tree, const DeviceBytes& max_memor
 
 LargestLayer largest_layer(const ModuleTree& tree, const ModuleBytes& bytes, const std::set<std::string>& whole) {
   Items modules;
-  for (const auto& [name, child] : tree.root.children) modules.push_back({name, &child});
+  for (const Module& child : tree.root.children) modules.push_back({child.name, &child});
   return largest_of(std::move(modules), bytes, whole);
 }
 

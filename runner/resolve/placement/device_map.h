@@ -4,6 +4,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -21,7 +22,8 @@ struct Device {
   static Device cpu() { return {Kind::kCpu, 0}; }
   static Device disk() { return {Kind::kDisk, 0}; }
   bool is_accelerator() const { return kind == Kind::kAccelerator; }
-  auto operator<=>(const Device&) const = default;
+  bool operator==(const Device&) const = default;
+  bool operator<(const Device& other) const { return std::tie(kind, index) < std::tie(other.kind, other.index); }
 };
 
 /// `0`, `cpu`, `disk`.

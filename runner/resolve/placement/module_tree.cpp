@@ -11,7 +11,7 @@ namespace {
 void walk(const std::string& path, const Module& module,
           const std::function<void(const std::string&, const Module&)>& visit) {
   visit(path, module);
-  for (const auto& [name, child] : module.children) walk(joined_name(path, name), child, visit);
+  for (const Module& child : module.children) walk(joined_name(path, child.name), child, visit);
 }
 
 std::string owner_of(const ModuleTree& tree, std::string name) {
@@ -82,9 +82,9 @@ const Module* find_module(const ModuleTree& tree, const std::string& name) {
     const std::size_t end = std::min(name.find('.', first), name.size());
     const std::string part = name.substr(first, end - first);
     const auto at = std::find_if(module->children.begin(), module->children.end(),
-                                 [&part](const auto& child) { return child.first == part; });
+                                 [&part](const Module& child) { return child.name == part; });
     if (at == module->children.end()) return nullptr;
-    module = &at->second;
+    module = &*at;
     first = end + 1;
   }
   return module;

@@ -4,7 +4,6 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace runner::resolve::placement {
@@ -18,9 +17,10 @@ struct ModuleTensor {
 
 /// A module of a model: what it has of its own, then the modules in it; each in its order of declaration.
 struct Module {
+  std::string name;  ///< within the one that it is in
   std::string kind;  ///< its class, `Linear`
-  std::vector<ModuleTensor> parameters, buffers;
-  std::vector<std::pair<std::string, Module>> children;
+  std::vector<ModuleTensor> parameters = {}, buffers = {};
+  std::vector<Module> children = {};
 };
 
 /// A model as device maps see it.

@@ -62,10 +62,10 @@ std::vector<std::string> parts_of(const std::string& name) {
 }
 
 placement::Module& child_of(placement::Module& parent, const std::string& name) {
-  for (auto& [known, child] : parent.children) {
-    if (known == name) return child;
+  for (placement::Module& child : parent.children) {
+    if (child.name == name) return child;
   }
-  return parent.children.emplace_back(name, placement::Module{}).second;
+  return parent.children.emplace_back(placement::Module{name, ""});
 }
 
 /// The blocks, in modules by the parts of their names.

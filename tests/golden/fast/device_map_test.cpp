@@ -29,23 +29,23 @@ std::int64_t elements_of(const OrderedJson& shape) {
   return elements;
 }
 
-placement::Module read_module(const OrderedJson& json) {
-  placement::Module module{json.at("class"), {}, {}, {}};
+placement::Module read_module(const std::string& name, const OrderedJson& json) {
+  placement::Module module{name, json.at("class")};
   if (json.contains("params")) {
-    for (const auto& [name, shape] : json.at("params").items()) {
-      module.parameters.push_back({name, elements_of(shape)});
+    for (const auto& [tensor, shape] : json.at("params").items()) {
+      module.parameters.push_back({tensor, elements_of(shape)});
     }
   }
   if (json.contains("buffers")) {
-    for (const auto& [name, buffer] : json.at("buffers").items()) {
+    for (const auto& [tensor, buffer] : json.at("buffers").items()) {
       const std::string type = buffer.at(1);
       module.buffers.push_back(
-          {name, elements_of(buffer.at(0)), element_bytes(type), type.find("float") != std::string::npos});
+          {tensor, elements_of(buffer.at(0)), element_bytes(type), type.find("float") != std::string::npos});
     }
   }
   if (json.contains("children")) {
-    for (const auto& [name, child] : json.at("children").items()) {
-      module.children.emplace_back(name, read_module(child));
+    for (const auto& [inner, child] : json.at("children").items()) {
+      module.children.push_back(read_module(inner, child));
     }
   }
   return module;
@@ -53,7 +53,7 @@ placement::Module read_module(const OrderedJson& json) {
 
 placement::ModuleTree read_tree(const OrderedCase& c) {
   const OrderedJson& model = c.fields->at("models").at(c.input.at("model").get<std::string>());
-  placement::ModuleTree tree{read_module(model.at("tree")), {}};
+  placement::ModuleTree tree{read_module("", model.at("tree")), {}};
   for (const auto& [alias, owner] : model.at("tied").items()) tree.ties.emplace(alias, owner);
   return tree;
 }
