@@ -193,7 +193,7 @@ std::int64_t TensorFile::bytes() const {
 void TensorFile::move_to(char* memory, std::vector<CopyPiece>& pieces) {
   lay_out();
   Contents& contents = *contents_;
-  std::memcpy(memory, contents.head.data(), contents.head.size());
+  std::copy(contents.head.begin(), contents.head.end(), memory);
   char* next = memory + contents.head.size();
   for (const artifact::TensorBytes& tensor : contents.sorted) {
     if (tensor.bytes > 0) pieces.push_back({next, static_cast<const char*>(tensor.data), tensor.bytes});

@@ -18,7 +18,6 @@ using components::data::Dataset;
 using components::data::Part;
 using components::data::Stream;
 using components::data::Turn;
-using components::transform::Draw;
 using components::transform::Transform;
 
 namespace {

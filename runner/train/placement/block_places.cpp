@@ -425,7 +425,7 @@ std::optional<BlockPlaces> block_places(const PlacesInputs& inputs, core::Diagno
   const auto first = std::min_element(places.of_block.begin(), places.of_block.end());
   if (first->is_accelerator()) {
     places.main = c10::Device(components::named_device("cuda").type(), static_cast<c10::DeviceIndex>(first->index));
-    const int processes = inputs.recipe.launch->num_processes;
+    const std::int64_t processes = inputs.recipe.launch->num_processes;
     if (inputs.for_training && processes > 1) {
       diagnostics.error(inputs.recipe.at("placement").location(),
                         "placement divides the model among accelerators, and " + std::to_string(processes) +
