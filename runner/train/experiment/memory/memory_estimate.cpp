@@ -363,8 +363,7 @@ class Rehearsal {
         ledger_.move(Ledger::kGradients, Ledger::kActivations, bytes);  // which the pass frees
       at::Tensor(parameter).mutable_grad().reset();
     } else if (frees_gradients_) {
-      ledger_.note(
-          static_cast<double>(experiment_.optimizer->step_bytes(static_cast<std::int64_t>(parameter.nbytes()))));
+      ledger_.note(step_bytes(static_cast<std::int64_t>(parameter.nbytes())));
       at::Tensor(parameter).mutable_grad().reset();
     } else if (held < bytes) {
       at::Tensor(parameter).mutable_grad().reset();
@@ -375,6 +374,10 @@ class Rehearsal {
     }
   }
 
+  double step_bytes(std::int64_t parameter_bytes) const {
+    return static_cast<double>(experiment_.optimizer->step_bytes(parameter_bytes, !on_gpu_));
+  }
+
   /// The optimizer; bfloat16 weights have twins with gradients meanwhile.
   void move_weights() {
     if (frees_gradients_) return;
@@ -382,7 +385,7 @@ class Rehearsal {
     double twins = 0, step = 0;
     for (const auto& parameter : model_.trained_parameters()) {
       const std::int64_t bytes = parameter.tensor.numel() * static_cast<std::int64_t>(sizeof(float));
-      step = std::max(step, static_cast<double>(experiment_.optimizer->step_bytes(bytes)));
+      step = std::max(step, step_bytes(bytes));
     }
     if (experiment_.master_weights) {
       for (const auto& parameter : experiment_.strategy->optimizer_tensors()) {
