@@ -54,7 +54,8 @@ class Optimizer : public runner::core::Stateful {
   }
   /// Bytes of its state after every parameter has made a step; from shapes only.
   virtual std::int64_t state_bytes() const = 0;
-  /// Temporary bytes while it updates a parameter of this many bytes there. Asked of parameters on the meta device, too.
+  /// Temporary bytes while it updates a parameter of this many bytes there. Asked of parameters on the meta device,
+  /// too.
   virtual std::int64_t step_bytes(std::int64_t /*parameter_bytes*/, bool /*on_cpu*/) const { return 0; }
   /// True if it updates each parameter as soon as the backward pass has its gradient: step() is then called for each
   /// gradient as it arrives, while the others are freed or not computed yet.

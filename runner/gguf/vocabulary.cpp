@@ -104,9 +104,10 @@ class Reader {
       made_.kinds.push_back(kind);
     }
     for (const std::string& token : odd) {
-      made_.notes.push_back(core::quote(token) +
-                            " takes the white space beside it, or is no part of a word; llama.cpp "
-                            "finds it anywhere and leaves the white space");
+      made_.notes.push_back(
+          core::quote(token) +
+          " strips the spaces beside it, or matches whole words only; llama.cpp finds it anywhere and "
+          "keeps the spaces");
     }
   }
 

@@ -10,7 +10,7 @@
 
 namespace runner::words {
 
-/// What becomes of a key of another program, or of one of its values.
+/// How a key of another program, or one of its values, is said in a recipe.
 struct Outcome {
   enum class Kind {
     kTaken,    ///< roux does the same
@@ -64,7 +64,7 @@ struct Word {
 ///     "datasets": {"rule": "data", "path": "data.train", "keys": {...}}}}
 ///
 /// `to` and `changed`, `no_effect`, `refused` or `planned` with `instead` (an error) or `meanwhile` (a warning) say
-/// what becomes of a key or a value; a value that is no mapping is what the recipe says. `other` is for the values that
+/// how a key or a value is said; a value that is no mapping is what the recipe says. `other` is for the values that
 /// are not listed ("copy": as they are), `also` sets further keys, `as` is `interval`, `per_epoch`, `epochs`, `number`,
 /// `list` or `model`. A text in place of an entry is the path of another one that it is the same as: `"ipex":
 /// "ipex_config.ipex"`. `nothing` at the top are the texts that ask for nothing whatever the key. `keys` are those of

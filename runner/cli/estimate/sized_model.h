@@ -28,7 +28,7 @@ struct SizedModel {
   std::shared_ptr<const ConfigFolder> held = {};      ///< `folder`, where it is a temporary one
 };
 
-/// Whether the word names a recipe: a file that is no configuration of a model.
+/// Whether the word names a recipe, and not the configuration of a model.
 bool names_recipe(const std::string& word);
 
 /// Of `hf://OWNER/NAME`, a folder of Transformers, a config.json or a file of safetensors. Reads headers of weights at

@@ -264,7 +264,7 @@ class WrittenMap {
       if (used_.contains(entry.key) || !devices_.contains(entry.key)) continue;
       const std::string near = core::closest(entry.key, known);
       diagnostics_.error(
-          entry.value.location(), "placement.device_map names \"" + entry.key + "\", which is no module of this model",
+          entry.value.location(), "placement.device_map names \"" + entry.key + "\", but this model has no such module",
           near.empty() ? "its blocks are " + core::joined_first(known, kMissingShown) : "did you mean " + near + "?");
     }
   }

@@ -1,4 +1,4 @@
-"""The published examples of a tool, imported: what becomes of each, and whether its recipe validates and plans.
+"""The published examples of a tool, imported: which are refused and why, and whether each recipe validates and plans.
 
 usage: examples/imports.py ROUX CHECKOUT TOOL [--json FILE] [--source TEXT] [--only PART] [--keep FOLDER]
 

@@ -19,7 +19,7 @@ namespace runner::cli {
 void take_sharding(const core::Node& config, core::Node& recipe, std::vector<words::Row>& rows,
                    core::Diagnostics& diagnostics);
 
-/// What becomes of a special token that a configuration names under `key`: the one of the tokenizer's folder counts, by
+/// The answer for a special token that a configuration names under `key`: the one of the tokenizer's folder counts, by
 /// its `name` in tokenizer_config.json. An error where that folder, here or in the Hub's cache, has another one.
 void compare_token(words::Reader& reader, const core::Node& token, const std::string& key, const char* name,
                    const std::string& folder);
