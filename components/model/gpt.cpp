@@ -32,7 +32,9 @@ std::shared_ptr<Model> make(const Config& config, const Inputs& inputs) {
   options.dropout = {config.dropout, config.dropout, config.dropout, config.dropout};
   // Residual branches add up over depth, so their last projections start smaller (GPT-2).
   options.residual_deviation = options.deviation / std::sqrt(2.0 * static_cast<double>(config.n_layer));
-  return make_stack(options, inputs);
+  auto model = make_stack(options, inputs);
+  if (model != nullptr) model->set_sizes_of_data(sizes->of_data);
+  return model;
 }
 
 }  // namespace components::model::gpt

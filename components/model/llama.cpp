@@ -60,7 +60,9 @@ std::shared_ptr<Model> make(const Config& config, const Inputs& inputs) {
   options.tied = config.tie_embeddings;
   options.dropout.attention = config.attention_dropout;
   options.deviation = options.residual_deviation = config.initializer_range;
-  return make_stack(options, inputs);
+  auto model = make_stack(options, inputs);
+  if (model != nullptr) model->set_sizes_of_data(sizes->of_data);
+  return model;
 }
 
 }  // namespace components::model::llama

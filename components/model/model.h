@@ -72,6 +72,12 @@ class Model {
   /// Of a model with an encoder: the id that begins what its decoder writes of a source. Nothing: it has none.
   const std::optional<std::int32_t>& decoder_start() const { return decoder_start_; }
   void set_decoder_start(std::int32_t id) { decoder_start_ = id; }
+  /// Ids of the longest text that it reads; 0: it reads no text, or its positions are relative and have no end.
+  std::int64_t positions() const { return positions_; }
+  void set_positions(std::int64_t longest) { positions_ = longest; }
+  /// Keys of its block in the recipe that are not written and followed from the data, with their values; a mapping.
+  const runner::core::Node& sizes_of_data() const { return sizes_of_data_; }
+  void set_sizes_of_data(runner::core::Node sizes) { sizes_of_data_ = std::move(sizes); }
   bool gives_hidden() const { return blocks_.back()->gives_hidden(); }
   void add_hooks(BlockHooks hooks) { hooks_.push_back(std::move(hooks)); }
   /// The model's activation checkpointing: changes what is kept, never the results. Hooks run again with their block.
@@ -117,6 +123,8 @@ class Model {
   std::shared_ptr<Placement> placement_;
   bool is_training_ = true;
   std::optional<std::int32_t> decoder_start_;
+  std::int64_t positions_ = 0;
+  runner::core::Node sizes_of_data_ = runner::core::Node::mapping();
 };
 
 /// Arguments to make a model. A block reads what `data` always holds and, where `data.find()` has it, an optional

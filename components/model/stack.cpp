@@ -55,11 +55,6 @@ bool fits_packing(const part::Rotation* rotation, const Inputs& inputs) {
 
 }  // namespace
 
-std::int64_t positions_of(const BatchSpec& data) {
-  const TensorSpec* positions = data.find(kPositions);
-  return (positions != nullptr ? *positions : data.at(kInput)).max_length;
-}
-
 std::optional<DecoderSizes> settle_decoder_sizes(const char* model, std::optional<std::int64_t> vocab_size,
                                                  const char* positions_key, std::optional<std::int64_t> positions,
                                                  const Inputs& inputs) {
@@ -70,15 +65,17 @@ std::optional<DecoderSizes> settle_decoder_sizes(const char* model, std::optiona
                              "use data of text, or a model for features such as mlp");
     return std::nullopt;
   }
-  const std::string ids = std::to_string(input.vocab_size), length = std::to_string(positions_of(inputs.data));
+  const std::string ids = std::to_string(input.vocab_size), length = std::to_string(inputs.data.longest_sequence());
   const std::string key = positions_key;
-  DecoderSizes sizes{};
+  DecoderSizes sizes{0, 0, runner::core::Node::mapping()};
   sizes.vocab_size = settle_size(model, "vocab_size", vocab_size, input.vocab_size, "has " + ids + " distinct ids",
                                  "set vocab_size to " + ids + " or leave it out", inputs);
-  sizes.positions =
-      settle_size(model, positions_key, positions, positions_of(inputs.data), "has sequences of max_seq_len " + length,
-                  "set " + key + " to " + length + " or leave it out", inputs);
+  sizes.positions = settle_size(model, positions_key, positions, inputs.data.longest_sequence(),
+                                "has sequences of max_seq_len " + length,
+                                "set " + key + " to " + length + " or leave it out", inputs);
   if (sizes.vocab_size == 0 || sizes.positions == 0) return std::nullopt;
+  if (!vocab_size) sizes.of_data.set("vocab_size", runner::core::Node::integer(sizes.vocab_size));
+  if (!positions) sizes.of_data.set(key, runner::core::Node::integer(sizes.positions));
   return sizes;
 }
 
@@ -114,7 +111,9 @@ std::shared_ptr<Model> make_stack(const StackOptions& options, const Inputs& inp
                                 reads, inputs.weights));
   }
   blocks.push_back(make_head(stream, inputs.data, options, tokens.token_weight(), inputs.weights));
-  return std::make_shared<Model>(std::move(blocks));
+  auto model = std::make_shared<Model>(std::move(blocks));
+  model->set_positions(options.positions);
+  return model;
 }
 
 }  // namespace components::model

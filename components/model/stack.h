@@ -97,17 +97,15 @@ struct StackOptions {
 /// (`ln_f`, `head.dense`, `head.norm`, `head` when it is not tied). Reads ids [B, T], gives logits [B, T, V], or of a
 /// head of classes [B, C] or [B, T, C]; of vectors [B, C], or [B, K, C] where a row holds several texts. A stack that
 /// looks both ways reads the mask of a padded batch; on the CPU it leaves the padding out, and what it gives for it is
-/// 0. With `experts.balance` it also gives kAuxiliaryLoss.
+/// 0. With `experts.balance` it also gives kAuxiliaryLoss. Its positions() are those of the options.
 std::shared_ptr<Model> make_stack(const StackOptions& options, const Inputs& inputs);
-
-/// Positions that a model needs for these data: of rows with several sequences those of the longest sequence.
-std::int64_t positions_of(const BatchSpec& data);
 
 /// The sizes of vocabulary and positions: those written, else the data's. Nothing, and an error that begins with
 /// `model` ("gpt"), when the data do not hold ids, have none of a size, or need more than is written. The keys' names
 /// are those of the model's schema.
 struct DecoderSizes {
   std::int64_t vocab_size, positions;
+  runner::core::Node of_data;  ///< Model::sizes_of_data()
 };
 std::optional<DecoderSizes> settle_decoder_sizes(const char* model, std::optional<std::int64_t> vocab_size,
                                                  const char* positions_key, std::optional<std::int64_t> positions,

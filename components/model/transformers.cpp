@@ -187,7 +187,7 @@ bool data_fit(const std::string& type, const StackOptions& options, std::int64_t
                       " token types, but the data has types up to " + std::to_string(types->vocab_size - 1),
                   "leave token_type_ids out of the data, or make them with the model's own tokenizer");
   }
-  const std::int64_t needed = positions_of(inputs.data);
+  const std::int64_t needed = inputs.data.longest_sequence();
   if (needed <= most || most == 0) return true;  // 0: positions are relative
   const std::string what = "the model was made for sequences of up to " + std::to_string(most) +
                            ", but the data has sequences of max_seq_len " + std::to_string(needed);
@@ -252,7 +252,11 @@ std::shared_ptr<Model> make(const Config& config, const Inputs& inputs) {
     if (!facts.has("mlp_dropout")) options.dropout.mlp = options.dropout.residual;
   }
   if (!data_fit(type->name, options, facts.longest_text(options.positions), inputs)) return nullptr;
-  if (!facts.has("decoder_layers")) return make_stack(options, inputs);
+  if (!facts.has("decoder_layers")) {
+    auto model = make_stack(options, inputs);
+    if (model != nullptr) model->set_positions(facts.longest_text(options.positions));
+    return model;
+  }
   options.head.dropout = options.dropout.residual;
   return fits_seq2seq(type->name, facts, inputs) ? make_seq2seq(seq2seq_of(options, facts), inputs) : nullptr;
 }

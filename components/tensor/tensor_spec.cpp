@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "components/tensor/positions.h"
 #include "runner/core/error.h"
 #include "runner/core/text/text.h"
 
@@ -79,6 +80,11 @@ const TensorSpec& BatchSpec::at(std::string_view name) const {
 std::int64_t BatchSpec::max_length() const {
   const TensorSpec* input = find(kInput);
   return input != nullptr ? input->max_length : 0;
+}
+
+std::int64_t BatchSpec::longest_sequence() const {
+  const TensorSpec* positions = find(kPositions);
+  return positions != nullptr ? positions->max_length : max_length();
 }
 
 bool BatchSpec::padded() const {

@@ -67,7 +67,9 @@ struct BatchSpec {
   const TensorSpec& at(std::string_view name) const;  ///< RUNNER_ASSERT when absent
 
   std::int64_t max_length() const;  ///< of the input; 0 when it is no sequence
-  bool padded() const;              ///< whether any tensor is: batches differ in shape
+  /// The same, and of rows with several sequences that of the longest one: the positions that a model needs.
+  std::int64_t longest_sequence() const;
+  bool padded() const;  ///< whether any tensor is: batches differ in shape
 };
 
 /// `input, target`, for messages.

@@ -49,6 +49,7 @@ struct ManifestFields {
   int threads = 1;
   core::Node program = {};        ///< versions: `roux`, `source`, `libtorch`
   core::Node mesh = {};           ///< sizes by axis
+  core::Node model_sizes = {};    ///< of the model that followed from its data, by the keys of its block
   core::Node data_position = {};  ///< epoch, sample index, ...
   core::Node metrics = {};        ///< monitored value, for save_best
 };

@@ -84,6 +84,14 @@ Node to_node(const std::vector<PieceSet>& sets) {
   return node;
 }
 
+Node sizes_from(const Node& node, const std::string& path) {
+  const Fields fields(node, path + ": model_sizes");
+  for (const Node::Entry& size : node.entries()) {
+    if (fields.integer(size.key.c_str()) < 1) throw RunError(path + " has a model without a " + size.key);
+  }
+  return node;
+}
+
 Manifest from_node(const Node& node, const std::string& path) {
   const Fields fields(node, path);
   Manifest manifest;
@@ -101,6 +109,8 @@ Manifest from_node(const Node& node, const std::string& path) {
     manifest.fields.program = *program;
   }
   manifest.fields.mesh = fields.mapping("mesh");
+  if (node.find("model_sizes") != nullptr)
+    manifest.fields.model_sizes = sizes_from(fields.mapping("model_sizes"), path);
   manifest.fields.data_position = fields.mapping("data_position");
   manifest.fields.metrics = fields.mapping("metrics");
   for (const Node::Entry& entry : fields.mapping("files").entries()) {
@@ -138,6 +148,7 @@ std::string manifest_text(const Manifest& manifest) {
   node.set("cpu_capability", Node::string(fields.cpu_capability));
   node.set("program", mapping_or_empty(fields.program));
   node.set("mesh", mapping_or_empty(fields.mesh));
+  if (const Node sizes = mapping_or_empty(fields.model_sizes); !sizes.entries().empty()) node.set("model_sizes", sizes);
   node.set("data_position", mapping_or_empty(fields.data_position));
   node.set("metrics", mapping_or_empty(fields.metrics));
   Node files = Node::mapping();

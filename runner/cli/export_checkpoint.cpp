@@ -8,6 +8,7 @@
 #include "generated/section/checkpoint.h"
 #include "runner/artifact/base_record.h"
 #include "runner/artifact/checkpoint_name.h"
+#include "runner/artifact/manifest.h"
 #include "runner/artifact/provenance/provenance.h"
 #include "runner/artifact/tensor_set.h"
 #include "runner/core/clock.h"
@@ -44,6 +45,12 @@ pretrained::Exported export_checkpoint(const ExportCheckpoint& request) {
                                   request.merge,   request.adapter,          request.dtype,
                                   request.quantize};
   model.write = request.write;
+  // Sizes that the model took from its data.
+  const auto manifest = artifact::read_manifest(checkpoint);
+  core::Node* const block = model.resolved.find("model");
+  if (manifest && block != nullptr && manifest.value().fields.model_sizes.is_mapping()) {
+    for (const auto& size : manifest.value().fields.model_sizes.entries()) block->set(size.key, size.value);
+  }
   core::Diagnostics told_by_its_training;
   resolve::locate_hub_values(model.resolved, told_by_its_training);  // its tokenizer is copied
   const std::string capsule = store::branch_file(summary.value().run_dir, artifact::kProvenanceFile);

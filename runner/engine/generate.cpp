@@ -200,7 +200,7 @@ std::optional<Loaded> load(const resolve::Recipe& recipe, const GenerateRequest&
     loaded.chat = chat_writer(recipe, *loaded.writing.tokenizer, request, diagnostics);
     if (loaded.chat == nullptr) return std::nullopt;
   }
-  loaded.experiment = build(recipe, request, ranks, diagnostics);
+  loaded.experiment = build(with_recorded_sizes(recipe, checkpoint), request, ranks, diagnostics);
   if (loaded.experiment == nullptr) {
     if (!checkpoint.path.empty()) note_folder(recipe, checkpoint, diagnostics);
     return std::nullopt;
@@ -262,7 +262,7 @@ generation::BeamOptions::Stopping stopping_of(sections::generation::EarlyStoppin
 class LoadedGenerator final : public TextGenerator {
  public:
   LoadedGenerator(Loaded loaded, const GenerateRequest& request)
-      : loaded_(std::move(loaded)), request_(request), positions_(train::positions_of(*loaded_.experiment)) {
+      : loaded_(std::move(loaded)), request_(request), positions_(loaded_.experiment->model->positions()) {
     const resolve::Recipe& recipe = loaded_.experiment->recipe;
     if (recipe.generation) config_ = *recipe.generation;
     const auto& tokenizer = loaded_.writing.tokenizer;

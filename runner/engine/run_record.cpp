@@ -50,7 +50,7 @@ FoundCheckpoint named_checkpoint(const resolve::Recipe& recipe, const EvalReques
                          "name the checkpoint's folder: " + fs::path(request.checkpoint).parent_path().string(),
                          core::kExitUsage);
   }
-  if (fs::exists(request.checkpoint, ignored)) return {request.checkpoint, "", "", "", "", 0};
+  if (fs::exists(request.checkpoint, ignored)) return {.path = request.checkpoint};
   for (store::RunSummary& run : candidate_runs(recipe, request)) {
     store::read_resolved(run);
     const artifact::RunCheckpoints checkpoints = artifact::checkpoints_of(run.run_dir, run.id, run.resolved);
@@ -59,7 +59,7 @@ FoundCheckpoint named_checkpoint(const resolve::Recipe& recipe, const EvalReques
     std::vector<std::string> skipped;
     const auto found = artifact::find_checkpoint(checkpoints, request.checkpoint, skipped);
     for (const std::string& line : skipped) core::log_warning("skipped " + line);
-    return {found.value(), run.run_dir, run.id, "", "", 0};
+    return {.path = found.value(), .run_dir = run.run_dir, .run_id = run.id};
   }
   throw core::RunError("no run of run_name " + recipe.run_name + " in " + recipe.output_dir + " has a checkpoint",
                        "train it first with `roux run`, or give the path of a checkpoint folder", core::kExitUsage);
@@ -179,6 +179,7 @@ FoundCheckpoint find_alone(const resolve::Recipe& recipe, const EvalRequest& req
   FoundCheckpoint checkpoint = named_checkpoint(recipe, request);
   const artifact::Manifest manifest = artifact::verify_checkpoint(checkpoint.path).value();
   checkpoint.step = manifest.fields.step;
+  if (manifest.fields.model_sizes.is_mapping()) checkpoint.model_sizes = manifest.fields.model_sizes;
   if (checkpoint.run_dir.empty()) find_run_of(checkpoint, manifest, recipe);
   if (checkpoint.run_dir.empty()) return checkpoint;
   const std::int64_t branch = manifest.fields.branch;
@@ -199,13 +200,13 @@ FoundCheckpoint find_checkpoint(const resolve::Recipe& recipe, const EvalRequest
     for (const std::string* word : {&found.path, &found.run_dir, &found.run_id, &found.recipe, &found.provenance}) {
       words.push_back(Node::string(*word));
     }
-    words.push_back(Node::integer(found.step));
+    words.insert(words.end(), {Node::integer(found.step), found.model_sizes});
     ranks->from_rank_0(core::to_json(Node::sequence(std::move(words)), -1), kSite);
     return found;
   }
   const Node told = core::parse_json(ranks->from_rank_0("", kSite)).value();
   const auto word = [&told](std::size_t i) { return told.items().at(i).as_string(); };
-  return {word(0), word(1), word(2), word(3), word(4), told.items().at(5).as_integer()};
+  return {word(0), word(1), word(2), word(3), word(4), told.items().at(5).as_integer(), told.items().at(6)};
 }
 
 bool fits_recorded_recipe(const resolve::Recipe& recipe, const FoundCheckpoint& checkpoint, const EvalRequest& request,
@@ -240,6 +241,23 @@ bool fits_recorded_recipe(const resolve::Recipe& recipe, const FoundCheckpoint& 
     fits = false;
   }
   return fits;
+}
+
+resolve::Recipe with_recorded_sizes(const resolve::Recipe& recipe, const FoundCheckpoint& checkpoint) {
+  Node sizes = Node::mapping();
+  for (const Node::Entry& size : checkpoint.model_sizes.entries()) {
+    const Node* open = recipe.model.find(size.key);
+    if (open == nullptr || !open->is_null()) continue;
+    Node settled = Node::integer(size.value.as_integer(), recipe.model.location());
+    settled.add_history({"settled from the data of the run, as its checkpoint says", core::Origin::kSettled});
+    sizes.set(size.key, std::move(settled));
+  }
+  resolve::Recipe whole = recipe;
+  if (sizes.entries().empty()) return whole;
+  Node part = Node::mapping();
+  part.set("model", std::move(sizes));
+  whole.take_values(part);
+  return whole;
 }
 
 bool fits_recorded_table(const resolve::Recipe& recipe, const FoundCheckpoint& checkpoint,

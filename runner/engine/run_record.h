@@ -14,10 +14,11 @@ namespace runner::engine {
 
 /// A checkpoint and the run that it belongs to.
 struct FoundCheckpoint {
-  std::string path;
-  std::string run_dir, run_id;     ///< "": no run of it is known
-  std::string recipe, provenance;  ///< recorded files of its branch; "": there are none
+  std::string path = {};
+  std::string run_dir = {}, run_id = {};     ///< "": no run of it is known
+  std::string recipe = {}, provenance = {};  ///< recorded files of its branch; "": there are none
   std::int64_t step = 0;
+  core::Node model_sizes = core::Node::mapping();  ///< ManifestFields::model_sizes
 };
 
 /// The checkpoint that the request names, verified. RunError when there is none. With several processes rank 0 finds it
@@ -29,6 +30,10 @@ FoundCheckpoint find_checkpoint(const resolve::Recipe& recipe, const EvalRequest
 /// the data become numbers. Each difference is an error with both values and both locations.
 bool fits_recorded_recipe(const resolve::Recipe& recipe, const FoundCheckpoint& checkpoint, const EvalRequest& request,
                           core::Diagnostics& diagnostics);
+
+/// `recipe` with the sizes that the run's model took from its data, where the recipe leaves them to the data: no data
+/// set is needed to build the model again.
+resolve::Recipe with_recorded_sizes(const resolve::Recipe& recipe, const FoundCheckpoint& checkpoint);
 
 /// Whether the table of the training set is the one that the run was trained on, wherever it lies: its statistics and
 /// classes are computed again.

@@ -32,7 +32,7 @@ bool is_true(const Node& model, const char* key) {
 
 std::string text(const Node& model, const char* key) { return get(model, key)->as_string(); }
 
-/// Longest sequence: of the model, or of the data that it was made for; 0 where the recipe has neither.
+/// Longest sequence: of the model, or, before a training settles that, of its data; 0 where the recipe has neither.
 std::int64_t positions_of(const Node& resolved, const Node& model) {
   if (const Node* written = get(model, "n_positions")) return written->as_integer();
   const Node* of_data = resolved.at_path("data.train.max_seq_len");

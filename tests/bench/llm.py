@@ -39,6 +39,7 @@ class Config:
     memory: dict = field(default_factory=dict)
     long: bool = False                         # roux with longer texts, without a peer
     lora: bool = False                         # adapters beside the frozen model
+    nf4: bool = False                          # which is in 4 bits
 
 
 CONFIGS = {
@@ -49,6 +50,8 @@ CONFIGS = {
     "scratch-bf16": Config("scratch", "bf16-mixed", batch=8, steps=5, rate={"accelerate": 2.2, "strongest": 1.3}),
     "lora-float32": Config(SMOLLM2, "32-true", lora=True),
     "lora-bf16": Config(SMOLLM2, "bf16-mixed", lora=True),
+    "qlora-float32": Config(SMOLLM2, "32-true", lora=True, nf4=True),
+    "qlora-bf16": Config(SMOLLM2, "bf16-mixed", lora=True, nf4=True),
     "long-float32": Config(SMOLLM2, "32-true", long=True, steps=2),
     "long-bf16": Config(SMOLLM2, "bf16-mixed", long=True, steps=2),
 }
@@ -218,24 +221,28 @@ def longer(a, config, trial):
 
 def adapters(a, config, trial):
     """LoRA beside PEFT with Accelerate, in both of its formats where roux trains in bfloat16, and beside roux's training
-    of the whole model."""
+    of the whole model. In 4 bits both sides quantize the same weights, bitsandbytes the peer's, and roux's LoRA on weights
+    of its format is the other comparison."""
     batch, length = config.batch, trial.length(config.length)
     r = 4 if a.tiny else 16
     title = (f"llm: {config.model}{', tiny' * a.tiny}, {batch} x {length} ids, {config.mode}, "
-             f"LoRA r {r} of all linear layers")
+             f"LoRA r {r} of all linear layers{' in nf4' * config.nf4}")
     block = "adapters=[{type: lora, r: %d, lora_alpha: %d, target_modules: all-linear}]" % (r, 2 * r)
+    packed = "quantization={load_in_4bit: true, bnb_4bit_quant_type: nf4, bnb_4bit_use_double_quant: true}"
     whole = trial.roux(batch, length)
-    peft = {f"peft-{dtype}": trial.peer(batch, length, "--accelerate", "--lora", r, dtype=dtype)
+    other = {"roux-lora": [*whole, block]} if config.nf4 else {"roux-whole": whole}
+    peft = {f"peft-{dtype}": trial.peer(batch, length, "--accelerate", "--lora", r, *["--nf4"] * config.nf4, dtype=dtype)
             for dtype in ("fp32", *(["bf16"] if config.mode == "bf16-mixed" else []))}
     table = interleave(a.rounds, ["tokens_per_s", "peak_rss_mb", "peak_anonymous_mb", "first_loss"],
-                       {"roux": [*whole, block], **peft, "roux-whole": whole}, warmup=0)
+                       {"roux": [*whole, block, *[packed] * config.nf4], **peft, **other}, warmup=0)
     rates, memory = table["tokens_per_s"], table["peak_anonymous_mb"]
     faster = max(peft, key=lambda name: rates[name]["median"])
     smaller = min(peft, key=lambda name: memory[name]["median"])
-    show(title + ", tokens/s", rates, {} if a.tiny else {faster: 2.0, "roux-whole": 1.3}, at_most=False)
+    least = {faster: 3.0, "roux-lora": 0.7} if config.nf4 else {faster: 2.0, "roux-whole": 1.3}
+    show(title + ", tokens/s", rates, {} if a.tiny else least, at_most=False)
     show(title + ", peak of anonymous memory, MB", memory, {} if a.tiny else {smaller: 0.6}, at_most=True)
     show(title + ", peak memory with mapped files, MB", table["peak_rss_mb"], {}, at_most=True)
-    losses = {name: row["median"] for name, row in table["first_loss"].items()}
+    losses = {name: row["median"] for name, row in table["first_loss"].items() if config.nf4 <= (name != "roux-lora")}
     apart = max(abs(loss - losses["peft-fp32"]) for loss in losses.values()) / losses["peft-fp32"]
     check(f"{title}: losses", "losses of the first step: " + ", ".join(
         f"{name} {loss:.5f}" for name, loss in losses.items()) + f"; apart by {apart:.2g}, at most 0.002", apart <= 2e-3)

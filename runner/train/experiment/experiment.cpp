@@ -493,20 +493,6 @@ std::unique_ptr<Experiment> build_data_sets(const resolve::Recipe& recipe, const
   return experiment;
 }
 
-std::int64_t positions_of(const Experiment& experiment) {
-  if (experiment.model != nullptr && experiment.model->decoder_start()) return 0;  // its positions are relative
-  const Node& model = experiment.recipe.model;
-  for (const char* path : {"config.max_position_embeddings", "config.n_positions", "n_positions"}) {
-    const Node* value = model.at_path(path);
-    if (value != nullptr && value->is_integer()) return value->as_integer();
-  }
-  if (experiment.train_data == nullptr) return 0;
-  const components::BatchSpec& data = experiment.train_data->signature();
-  // A row of a pair is longer than what a model sees at once.
-  const components::TensorSpec* positions = data.find(components::kPositions);
-  return positions != nullptr ? positions->max_length : data.max_length();
-}
-
 std::unique_ptr<Experiment> build_experiment(const resolve::Recipe& recipe, const BuildOptions& options,
                                              Diagnostics& diagnostics) {
   auto experiment = std::make_unique<Experiment>();

@@ -142,9 +142,6 @@ struct Experiment {
 std::unique_ptr<Experiment> build_experiment(const resolve::Recipe& recipe, const BuildOptions& options,
                                              core::Diagnostics& diagnostics);
 
-/// The most positions of the model; 0: it has no table of them.
-std::int64_t positions_of(const Experiment& experiment);
-
 /// Whether the figures of a reference are computed step by step: the loss compares with one, and the training set is a
 /// stream, whose pairs are not known before the first step.
 bool refers_by_step(const Experiment& experiment);

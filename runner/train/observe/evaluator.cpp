@@ -369,7 +369,7 @@ std::optional<EvalResult> evaluate(const Experiment& experiment, const std::stri
                       generate->max_new_tokens,
                       {generate->no_repeat_ngram_size, generate->min_new_tokens},
                       {generate->num_beams, generate->length_penalty, stopping_of(generate->early_stopping)},
-                      positions_of(experiment),
+                      experiment.model->positions(),
                       options.autocast,
                       options.interrupted});
   }

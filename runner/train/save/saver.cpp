@@ -325,6 +325,7 @@ std::unique_ptr<SaveTask> Saver::snapshot_state(const std::map<std::string, doub
   options.fields.trained_s = stepper_.progress().seconds;
   options.fields.run_id = run_.run_id();
   options.fields.recipe_hash = experiment_.recipe.hash();
+  options.fields.model_sizes = experiment_.model->sizes_of_data();
   options.fields.program = Node::mapping();
   options.fields.program.set("roux", Node::string(core::program_version()));
   options.fields.program.set("source", Node::string(core::source_hash()));

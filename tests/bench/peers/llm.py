@@ -4,6 +4,7 @@
 --ids FILE: lines of {"input_ids": [...]}, all of one length, read in their order, --batch of them a step
 --accelerate is the stock form, else a plain loop; --fused and --compile are stronger (compile needs a C++ compiler)
 --lora R trains adapters of PEFT beside the frozen model, of rank R: all linear layers but the head
+--nf4: bitsandbytes keeps these layers in 4 bits, and computes in --dtype
 --new FOLDER: writes a Llama with random weights there instead, of the shape in --shape, names of LlamaConfig
 Needs transformers.
 """
@@ -45,10 +46,18 @@ def watch_anonymous():
 
 def train(a):
     half = a.dtype == "bf16"
-    model = AutoModelForCausalLM.from_pretrained(a.model, dtype=torch.float32, attn_implementation="sdpa")
+    packed = {}
+    if a.nf4:
+        from transformers import BitsAndBytesConfig
+        packed = {"quantization_config": BitsAndBytesConfig(
+            load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_use_double_quant=True,
+            bnb_4bit_compute_dtype=torch.bfloat16 if half else torch.float32)}
+    model = AutoModelForCausalLM.from_pretrained(a.model, dtype=torch.float32, attn_implementation="sdpa", **packed)
     model.config.use_cache = False  # a training that keeps keys and values would only be slower
     if a.lora:
-        from peft import LoraConfig, get_peft_model
+        from peft import LoraConfig, get_peft_model, prepare_model_for_kbit_training
+        if a.nf4:  # float32 for the rest; recomputing would only make it slower
+            model = prepare_model_for_kbit_training(model, use_gradient_checkpointing=False)
         model = get_peft_model(model, LoraConfig(task_type="CAUSAL_LM", r=a.lora, lora_alpha=2 * a.lora,
                                                  target_modules="all-linear"))
     model.train()
@@ -91,7 +100,7 @@ def main():
     p.add_argument("--steps", type=int, default=3)
     p.add_argument("--warmup", type=int, default=1)
     p.add_argument("--lr", type=float, default=1e-5)
-    for flag in ("fused", "compile", "accelerate"):
+    for flag in ("fused", "compile", "accelerate", "nf4"):
         p.add_argument("--" + flag, action="store_true")
     p.add_argument("--lora", type=int, metavar="R")
     p.add_argument("--new", metavar="FOLDER")

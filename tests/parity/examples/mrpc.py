@@ -12,7 +12,6 @@ FILE.json as it ends, and a later call goes on behind those that are there. It f
 import argparse
 import csv
 import json
-import platform
 import statistics
 import subprocess
 import sys
@@ -140,8 +139,10 @@ def told(settings, runs, dev):
                 if found["roux"][name]["mean"] < found["peer"][name]["mean"] - found["peer"][name]["deviation"]]
     if found["roux"]["accuracy"]["mean"] < majority + 0.1:
         problems.append(f"accuracy {found['roux']['accuracy']['mean']:.4f} is not 10 points above {majority:.4f}")
+    about = Path("/proc/cpuinfo").read_text().splitlines()
+    processor = next((line.partition(":")[2].strip() for line in about if line.startswith("model name")), "")
     commit = subprocess.run(["git", "rev-parse", "--short=12", "HEAD"], capture_output=True, text=True).stdout.strip()
-    return {**settings, "majority": majority, "runs": runs, **found, "machine": platform.processor() or platform.machine(),
+    return {**settings, "majority": majority, "runs": runs, **found, "processor": processor,
             "commit": commit, "problems": problems}
 
 
