@@ -52,8 +52,7 @@ std::int64_t EightBit::saved_bytes(std::int64_t elements) const {
   return moments * (elements < kSmallestElements ? kFloat * elements : elements + kFloat * blocks_of(elements));
 }
 
-std::int64_t EightBit::step_bytes(std::int64_t parameter_bytes, bool on_cpu) const {
-  if (on_cpu) return 0;
+std::int64_t EightBit::step_bytes(std::int64_t parameter_bytes) const {
   return kTensorCopies * std::min(parameter_bytes, kTensorElements * static_cast<std::int64_t>(sizeof(float)));
 }
 

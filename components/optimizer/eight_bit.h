@@ -31,7 +31,8 @@ class EightBit : public GroupedOptimizer {
   ~EightBit() override;
   std::int64_t saved_bytes(std::int64_t elements) const final;
   /// A piece of the parameter goes through plain operations, on a device other than the CPU.
-  std::int64_t step_bytes(std::int64_t parameter_bytes, bool on_cpu) const final;
+  std::int64_t step_bytes(std::int64_t parameter_bytes) const final;
+  std::int64_t cpu_step_bytes(std::int64_t /*parameter_bytes*/) const final { return 0; }
 
  protected:
   /// Moves parameters with a state in 32 bits: `buffers[k]` is the k-th moment.

@@ -19,7 +19,7 @@ class Factored : public GroupedOptimizer {
 
   int state_tensors_per_parameter() const final { return 0; }
   /// The squares of the gradient, and the update.
-  std::int64_t step_bytes(std::int64_t parameter_bytes, bool /*on_cpu*/) const final { return 2 * parameter_bytes; }
+  std::int64_t step_bytes(std::int64_t parameter_bytes) const final { return 2 * parameter_bytes; }
 
  protected:
   enum Buffer : std::size_t { kRow, kColumn, kWhole };

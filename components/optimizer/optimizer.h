@@ -54,9 +54,10 @@ class Optimizer : public runner::core::Stateful {
   }
   /// Bytes of its state after every parameter has made a step; from shapes only.
   virtual std::int64_t state_bytes() const = 0;
-  /// Temporary bytes while it updates a parameter of this many bytes there. Asked of parameters on the meta device,
-  /// too.
-  virtual std::int64_t step_bytes(std::int64_t /*parameter_bytes*/, bool /*on_cpu*/) const { return 0; }
+  /// Temporary bytes while it updates a parameter of this many bytes.
+  virtual std::int64_t step_bytes(std::int64_t /*parameter_bytes*/) const { return 0; }
+  /// The same on the CPU.
+  virtual std::int64_t cpu_step_bytes(std::int64_t parameter_bytes) const { return step_bytes(parameter_bytes); }
   /// True if it updates each parameter as soon as the backward pass has its gradient: step() is then called for each
   /// gradient as it arrives, while the others are freed or not computed yet.
   virtual bool steps_in_backward() const { return false; }

@@ -375,7 +375,9 @@ class Rehearsal {
   }
 
   double step_bytes(std::int64_t parameter_bytes) const {
-    return static_cast<double>(experiment_.optimizer->step_bytes(parameter_bytes, !on_gpu_));
+    const auto& optimizer = *experiment_.optimizer;
+    return static_cast<double>(on_gpu_ ? optimizer.step_bytes(parameter_bytes)
+                                       : optimizer.cpu_step_bytes(parameter_bytes));
   }
 
   /// The optimizer; bfloat16 weights have twins with gradients meanwhile.
