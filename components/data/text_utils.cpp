@@ -38,18 +38,6 @@ std::string valid_utf8(std::string_view bytes) {
   return text;
 }
 
-std::string text_of_bytes(std::span<const std::int64_t> ids) {
-  std::string bytes;
-  for (const std::int64_t id : ids) bytes += static_cast<char>(static_cast<unsigned char>(id));
-  return valid_utf8(bytes);
-}
-
-std::vector<std::int64_t> bytes_of_text(std::string_view text) {
-  std::vector<std::int64_t> ids;
-  for (const char c : text) ids.push_back(static_cast<unsigned char>(c));
-  return ids;
-}
-
 double entropy_of(std::span<const std::int64_t> counts) {
   const auto total = static_cast<double>(std::accumulate(counts.begin(), counts.end(), std::int64_t{0}));
   double entropy = 0;

@@ -16,10 +16,6 @@ using runner::core::with_commas;
 /// The bytes as valid UTF-8: each invalid byte becomes U+FFFD.
 std::string valid_utf8(std::string_view bytes);
 
-/// Ids that are bytes, as valid_utf8() shows them; and the bytes of a text as ids.
-std::string text_of_bytes(std::span<const std::int64_t> ids);
-std::vector<std::int64_t> bytes_of_text(std::string_view text);
-
 /// A float32 as the double of its shortest spelling: 0.1 and not 0.10000000149.
 double as_written(float value);
 /// Six significant digits: the accuracy of a number that was shifted and scaled.

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "components/data/data.h"
+#include "components/data/text_bytes.h"
 #include "components/generation/generator.h"
 #include "components/tensor/positions.h"
 #include "components/tensor/tensors.h"
@@ -46,14 +47,21 @@ using Ids = std::vector<std::int32_t>;
 constexpr std::int64_t kBatch = 16;
 constexpr const char* kOnlyChats = "chat";  // the command that writes nothing but conversations
 
-/// What makes ids of text, and text of ids: the recipe's tokenizer, or the training set, whose ids may be bytes.
+/// Whether the training set is of texts whose ids are their bytes.
+bool trains_on_bytes(const resolve::Recipe& recipe) {
+  const core::Node* type = recipe.root.at_path("data.train.type");
+  const std::string word = type != nullptr && type->is_string() ? type->as_string() : "";
+  return !recipe.tokenizer && (word == "text" || word == "text_lines");
+}
+
+/// What makes ids of text, and text of ids: the recipe's tokenizer, or the training set, or bytes where that is gone.
 struct Writing {
-  std::shared_ptr<const Tokenizer> tokenizer;  ///< null: the set
-  const components::data::Dataset* set = nullptr;
+  std::shared_ptr<const Tokenizer> tokenizer;      ///< null: the set
+  const components::data::Dataset* set = nullptr;  ///< null, too: bytes
 
   core::Result<Ids> encode(const std::string& text, bool add_special_tokens) const {
     if (tokenizer == nullptr) {
-      const std::vector<std::int64_t> ids = set->encode(text);
+      const std::vector<std::int64_t> ids = ids_of(text);
       return Ids(ids.begin(), ids.end());
     }
     components::tokenizer::EncodeOptions with = tokenizer->for_text();
@@ -65,7 +73,13 @@ struct Writing {
 
   std::string decode(std::span<const std::int32_t> ids) const {
     if (tokenizer != nullptr) return tokenizer->decode(ids, /*skip_special_tokens=*/true).value();
-    return set->decode(std::vector<std::int64_t>(ids.begin(), ids.end()));
+    const std::vector<std::int64_t> wide(ids.begin(), ids.end());
+    return set != nullptr ? set->decode(wide) : components::data::text_of_bytes(wide);
+  }
+
+  /// Without a tokenizer.
+  std::vector<std::int64_t> ids_of(const std::string& text) const {
+    return set != nullptr ? set->encode(text) : components::data::bytes_of_text(text);
   }
 };
 
@@ -121,7 +135,7 @@ std::unique_ptr<train::Experiment> build(const resolve::Recipe& recipe, const Ge
   options.weights_follow = true;
   options.local_rank = local_rank_of(request);
   options.ranks = ranks;
-  if (recipe.tokenizer) {
+  if (recipe.tokenizer || trains_on_bytes(recipe)) {
     options.of_ids = true;
     core::Diagnostics lacks_sizes;
     if (auto experiment = train::build_experiment(recipe, options, lacks_sizes)) return experiment;
@@ -164,7 +178,7 @@ bool continues_text(const Loaded& loaded, core::Diagnostics& diagnostics) {
                       "use a model of text such as gpt or llama");
     return false;
   }
-  if (loaded.writing.tokenizer != nullptr || !loaded.writing.set->encode("a").empty()) return true;
+  if (loaded.writing.tokenizer != nullptr || !loaded.writing.ids_of("a").empty()) return true;
   diagnostics.error(model, "generation continues text, but the ids of data.train are not text",
                     "give the recipe a tokenizer");
   return false;

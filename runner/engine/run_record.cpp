@@ -217,10 +217,18 @@ bool fits_recorded_recipe(const resolve::Recipe& recipe, const FoundCheckpoint& 
                                                   : checkpoint.run_dir + " has no resolved.json"));
     return true;
   }
-  const auto recorded = resolve::read_recorded_recipe(checkpoint.run_dir, checkpoint.recipe);
+  auto recorded = resolve::read_recorded_recipe(checkpoint.run_dir, checkpoint.recipe);
   if (!recorded) {
     diagnostics.error({}, recorded.failure().message, "restore it, to know what the weights are for");
     return false;
+  }
+  // A size that was left to the data may be written by now.
+  Node* const block = recorded.value().find("model");
+  for (const Node::Entry& size : checkpoint.model_sizes.entries()) {
+    const Node* written = recipe.model.find(size.key);
+    if (block != nullptr && block->is_mapping() && written != nullptr && !written->is_null()) {
+      block->set(size.key, size.value);
+    }
   }
   const bool table = is_table(recipe.root) && is_table(recorded.value());
   const bool is_newest = checkpoint.recipe == store::branch_file(checkpoint.run_dir, "resolved.json");

@@ -5,10 +5,10 @@
 
 #include "components/data/block_location.h"
 #include "components/data/byte_stream.h"
-#include "components/data/data.h"
 #include "components/data/language/token_text.h"
 #include "components/data/recipe_tokenizer.h"
 #include "components/data/same_task.h"
+#include "components/data/text_bytes.h"
 #include "components/data/text_files.h"
 #include "components/data/text_utils.h"
 #include "components/tensor/tensors.h"
